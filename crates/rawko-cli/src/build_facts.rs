@@ -22,7 +22,7 @@ fn lines(commit: &str, features: &[&str], sandbox: &str) -> [(&'static str, Stri
         ("commit", or(commit.to_owned(), "not recorded")),
         ("features", or(features.join(", "), "none")),
         ("target", format!("{} ({} build)", env!("RAWKO_BUILD_TARGET"), env!("RAWKO_BUILD_PROFILE"))),
-        ("journal format", format!("writes {FORMAT}, reads 1 to {FORMAT}")),
+        ("journal format", FORMAT.to_string()),
         ("sandbox", sandbox.to_owned()),
     ]
 }

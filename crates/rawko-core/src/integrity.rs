@@ -54,8 +54,7 @@ pub struct Integrity {
     /// How many changed checks `changed` leaves out.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: u32,
-    /// What to do if the task asks for changed checks; part of the message. Absent from journals of versions that did not
-    /// say it.
+    /// What to do if the task asks for changed checks; part of the message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
 }

@@ -9,19 +9,17 @@ use serde_json::Value;
 use crate::approval::{Approval, ApprovalQuestion};
 use crate::facts::Verification;
 use crate::machine::{Decision, Plan, State};
-use crate::memory::{MemoryUse, RecalledMemory, UseRule};
+use crate::memory::{MemoryUse, RecalledMemory};
 use crate::message::ToolCall;
 use crate::session::{EffectId, KeptMemory, Override};
 use crate::tool::ToolOutcome;
 use crate::usage::Usage;
 
-/// One reported fact. In JSON, `type` is in snake_case and all other names are in camelCase. The aliases are the names
-/// that journals of formats 1 and 2 hold.
+/// One reported fact. In JSON, `type` is in snake_case and all other names are in camelCase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Note {
     /// The machine went from one state to another.
-    #[serde(alias = "StateChanged")]
     StateChanged {
         /// The state it left.
         from: State,
@@ -31,7 +29,6 @@ pub enum Note {
         iteration: u32,
     },
     /// The arbiter, a rule or a person decided.
-    #[serde(alias = "Decided")]
     DecisionMade(Box<DecisionRecord>),
     /// An agent begins an execution, or continues one.
     AgentStarted {
@@ -43,7 +40,6 @@ pub enum Note {
         continued: bool,
     },
     /// An agent called a tool. Denied calls are never run.
-    #[serde(alias = "ToolCalled")]
     ToolCalled {
         /// The agent's name.
         agent: String,
@@ -80,7 +76,6 @@ pub enum Note {
         outcome: ToolOutcome,
     },
     /// The tree was saved before an execution first changed it. `rewind` can restore it.
-    #[serde(alias = "CheckpointKept")]
     CheckpointTaken {
         /// The execution that was about to change the tree.
         iteration: u32,
@@ -97,7 +92,6 @@ pub enum Note {
         memories: Vec<RecalledMemory>,
     },
     /// Which of the recalled memories the agent used, and how its execution ended.
-    #[serde(alias = "MemoriesUsed")]
     MemoriesUsed {
         /// The agent's name.
         agent: String,
@@ -105,9 +99,6 @@ pub enum Note {
         iteration: u32,
         /// One entry for each memory it was given.
         uses: Vec<MemoryUse>,
-        /// The rule by which use was judged.
-        #[serde(default, skip_serializing_if = "UseRule::is_first")]
-        rule: UseRule,
     },
     /// An agent learned something, and it was kept as a memory or refused.
     MemoryKept {
@@ -124,13 +115,11 @@ pub enum Note {
         commands: Vec<String>,
     },
     /// The verification commands ran, all of them or up to the first that failed.
-    #[serde(alias = "Verified")]
     VerificationFinished {
         /// The commands' results, and the tree they ran on.
         verification: Verification,
     },
     /// A conversation was shortened because it came near the model's limit.
-    #[serde(alias = "Compacted")]
     ConversationCompacted {
         /// The agent whose conversation it is.
         agent: String,
@@ -187,7 +176,6 @@ pub enum Note {
         after_ms: u64,
     },
     /// Something is wrong, and the run continues.
-    #[serde(alias = "Warned")]
     Warned {
         /// What is wrong, and what was done about it.
         message: String,

@@ -11,7 +11,6 @@ use crate::attachment::Attachment;
 use crate::cost::Price;
 use crate::hosted::HostedSearch;
 use crate::integrity::ChangedChecks;
-use crate::memory::MemoryEffects;
 use crate::policy::{WEB_SEARCH, is_of_use, offered_tools, tool_verdict};
 use crate::tool::ToolSpec;
 
@@ -19,9 +18,6 @@ use crate::tool::ToolSpec;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Setup {
-    /// The rules under which the run was begun.
-    #[serde(default, skip_serializing_if = "Edition::is_first")]
-    pub edition: Edition,
     /// The agents by name.
     pub agents: BTreeMap<String, AgentSetup>,
     /// The agent to use if nothing else names one (`agents.default`).
@@ -62,50 +58,12 @@ pub struct Setup {
     pub attachments: Vec<Attachment>,
 }
 
-/// The version of the core's rules. A journal is folded under the rules that it was recorded with, so that an older one
-/// is replayed and resumed as it was; new runs use the newest.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Edition {
-    /// The rules up to journal format 2.
-    #[default]
-    First,
-    /// A completion is judged against the record: what was seen to fail stands against it.
-    Second,
-    /// Patience is for a whole outage, iterations are counted for each task, and what a command checks or writes is
-    /// decided by one table wherever it matters.
-    Third,
-    /// What a cut off execution changed is read from the tree; a fork's times and iterations are its own. The Bash filter
-    /// knows more programs that start others, and is a guide where the sandbox is the wall.
-    Fourth,
-    /// A person may be asked for what was denied.
-    Fifth,
-    /// Tools may come from outside (MCP servers, skills, the web), and models may think and search by their service.
-    Sixth,
-}
-
-impl Edition {
-    /// The edition of new runs.
-    pub const NEWEST: Self = Self::Sixth;
-
-    /// Whether it is the first, which journals do not name.
-    // serde requires this signature.
-    #[allow(clippy::trivially_copy_pass_by_ref)]
-    #[must_use]
-    pub fn is_first(&self) -> bool {
-        *self == Self::First
-    }
-}
-
 /// The memory of earlier runs (`docs/spec/memory.md`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MemorySetup {
     /// Whether memories are injected into executions.
     pub inject: bool,
-    /// Which data the memory effects carry.
-    #[serde(default, skip_serializing_if = "MemoryEffects::is_first")]
-    pub effects: MemoryEffects,
     /// How new memories are extracted; absent if none are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub extract: Option<ExtractSetup>,
@@ -181,7 +139,7 @@ pub struct ModelChoice {
     #[serde(default, skip_serializing_if = "is_zero")]
     pub thinking_room: u32,
     /// Whether its signed thinking is only accepted after exactly the messages that it was produced after, so that a
-    /// shortened conversation drops it. Absent from journals of versions that kept it.
+    /// shortened conversation drops it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub bound_thinking: bool,
     /// Sampling temperature; the provider's default where absent.
@@ -361,11 +319,8 @@ impl Setup {
     /// The tools that a request of `agent` offers: those that it may call and that can work with its permissions.
     #[must_use]
     pub fn tools_of(&self, agent: &AgentSetup) -> Vec<ToolSpec> {
-        let mut tools = offered_tools(&agent.config, &self.tools, self.edition);
-        // An older run may have a tool of the embedder's by the same name.
-        if self.edition >= Edition::Sixth {
-            tools.retain(|tool| is_of_use(&tool.name, &agent.permissions));
-        }
+        let mut tools = offered_tools(&agent.config, &self.tools);
+        tools.retain(|tool| is_of_use(&tool.name, &agent.permissions));
         tools
     }
 

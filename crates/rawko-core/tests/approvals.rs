@@ -9,7 +9,7 @@ use rawko_core::agent::{Ask, BashFilter};
 use rawko_core::approval::{APPROVED, Approval, ApprovalQuestion};
 use rawko_core::message::{Content, StopReason};
 use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, Note, PhaseKind, Session, TimerPurpose};
-use rawko_core::setup::{CallRetry, Edition, Setup};
+use rawko_core::setup::{CallRetry, Setup};
 use rawko_core::tool::{Refusal, ToolOutcome};
 use rawko_core::{ErrorCode, TimeSpan};
 use serde_json::json;
@@ -179,9 +179,6 @@ fn nobody_is_asked_for_what_is_denied_or_where_nobody_wants_it() {
         agent.config.tools.blocked = vec!["Bash".to_owned()];
     }
     check_not_asked(blocked, "make");
-    for edition in [Edition::First, Edition::Second, Edition::Third, Edition::Fourth] {
-        check_not_asked(Setup { edition, ..asking(&ALL) }, "make");
-    }
 }
 
 #[test]

@@ -8,7 +8,6 @@ use std::fmt::Write as _;
 
 use rawko_core::arbiter::{ArbiterQuestion, Label, Situation, parse_situations};
 use rawko_core::machine::Decision;
-use rawko_core::setup::Edition;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// The lines of the document around the table.
@@ -70,7 +69,7 @@ fn figures<'a>(situations: impl Iterator<Item = &'a Situation>) -> Figures {
         let is_right =
             |decision: Option<&Decision>| decision.is_some_and(|decision| situation.accepts(decision));
         let fallback = by_fallback(situation);
-        let ruling = situation.question.rule(Edition::NEWEST);
+        let ruling = situation.question.rule();
         figures.fallback.add(is_right(fallback.as_ref()));
         figures.rules.add(is_right(ruling.as_ref().map(|ruling| &ruling.decision).or(fallback.as_ref())));
         let certain = ruling.filter(|ruling| ruling.certain);
@@ -129,7 +128,7 @@ fn rules_hold_on_situations_that_were_written_apart_from_them() {
     assert!(found.certain.right * 100 >= found.certain.of * 70, "hybrid: {}", found.certain.cell());
     assert_eq!(found.right_if_certain.right, found.right_if_certain.of, "certain and wrong");
     for situation in &situations {
-        let ruling = situation.question.rule_or_fallback(Edition::NEWEST, None).expect("there are agents");
+        let ruling = situation.question.rule_or_fallback(None).expect("there are agents");
         assert!(!forbids(situation, &ruling.decision), "{}: {:?}", situation.id, ruling);
     }
 }
@@ -248,7 +247,7 @@ fn every_decision_category_and_edge_is_covered() {
 #[ignore = "prints; for work on the rules"]
 fn what_is_wrong() {
     for situation in situations().iter().filter(|situation| situation.set.is_none()) {
-        let ruling = situation.question.rule_or_fallback(Edition::NEWEST, None).expect("there are agents");
+        let ruling = situation.question.rule_or_fallback(None).expect("there are agents");
         let (decision, rule, certain) = (Some(ruling.decision), ruling.rule, ruling.certain);
         let is_right = decision.as_ref().is_some_and(|decision| situation.accepts(decision));
         if !is_right || !certain {

@@ -15,7 +15,7 @@ use rawko_core::session::{
     DecisionPoint, DecisionSource, Effect, EffectAnswer, EffectId, EndedTask, Event, LimitKind, Note,
     Outcome, Override, Session, Stamped, Status, TimerPurpose,
 };
-use rawko_core::setup::{Edition, Setup};
+use rawko_core::setup::Setup;
 use rawko_core::tool::ToolOutcome;
 use rawko_core::{ErrorCode, ErrorInfo, TimeSpan, Timestamp, Usage};
 use serde_json::{Value, json};
@@ -255,68 +255,56 @@ fn a_fork_is_not_charged_again_for_what_it_shares() {
 
 #[test]
 fn what_a_fork_shares_is_of_the_task_that_it_goes_on_with() {
-    for (edition, iterations) in [(Edition::NEWEST, 1), (Edition::Third, 2)] {
-        let edit = |setup: &mut Setup| setup.edition = edition;
-        let mut old = Bench::start(setup(edit));
-        old.select("developer");
-        old.report();
-        old.decide(json!({"decision": "COMPLETE", "summary": "all done", "reason": "r"}));
-        old.give(Event::TaskContinued {
-            task: "and more".into(),
-            setup: Box::new(setup(edit)),
-            changed_files: Vec::new(),
-            lost: rawko_core::session::Lost::default(),
-            ended: Vec::new(),
-        });
-        old.select("developer");
-        old.turn(used(5_000, 100));
-        let mut fork = old.fork();
-        fork.report();
-        fork.decide(json!({"decision": "COMPLETE", "summary": "all done", "reason": "r"}));
-        let outcome = fork.outcome.unwrap();
-        assert_eq!((outcome.iterations, outcome.shared.unwrap().iterations), (1, iterations), "{edition:?}");
-    }
+    let mut old = Bench::start(setup(|_| ()));
+    old.select("developer");
+    old.report();
+    old.decide(json!({"decision": "COMPLETE", "summary": "all done", "reason": "r"}));
+    old.give(Event::TaskContinued {
+        task: "and more".into(),
+        setup: Box::new(setup(|_| ())),
+        changed_files: Vec::new(),
+        lost: rawko_core::session::Lost::default(),
+        ended: Vec::new(),
+    });
+    old.select("developer");
+    old.turn(used(5_000, 100));
+    let mut fork = old.fork();
+    fork.report();
+    fork.decide(json!({"decision": "COMPLETE", "summary": "all done", "reason": "r"}));
+    let outcome = fork.outcome.unwrap();
+    assert_eq!((outcome.iterations, outcome.shared.unwrap().iterations), (1, 1));
 }
 
 #[test]
 fn a_task_that_ended_within_the_shared_part_costs_a_fork_nothing() {
-    for (edition, cost) in [(Edition::NEWEST, Some(0.0)), (Edition::Third, Some(PRICE.cost(&used(30, 30))))] {
-        let edit = |setup: &mut Setup| setup.edition = edition;
-        let mut old = Bench::start(setup(edit));
-        old.select("developer");
-        old.report();
-        old.decide(json!({"decision": "COMPLETE", "summary": "all done", "reason": "r"}));
-        let first = old.outcome.take().unwrap();
-        old.give(Event::TaskContinued {
-            task: "and more".into(),
-            setup: Box::new(setup(edit)),
-            changed_files: Vec::new(),
-            lost: rawko_core::session::Lost::default(),
-            ended: vec![EndedTask::of("make it work", &first)],
-        });
-        old.select("developer");
-        let mut fork = old.fork();
-        fork.report();
-        fork.decide(json!({"decision": "COMPLETE", "summary": "all done", "reason": "r"}));
-        let outcome = fork.outcome.unwrap();
-        assert_eq!(
-            (outcome.usage, outcome.shared.unwrap().usage),
-            (used(20, 20), used(10, 10)),
-            "{edition:?}"
-        );
-        assert_eq!(outcome.earlier_tasks[0].cost_usd, cost, "{edition:?}");
-    }
+    let mut old = Bench::start(setup(|_| ()));
+    old.select("developer");
+    old.report();
+    old.decide(json!({"decision": "COMPLETE", "summary": "all done", "reason": "r"}));
+    let first = old.outcome.take().unwrap();
+    old.give(Event::TaskContinued {
+        task: "and more".into(),
+        setup: Box::new(setup(|_| ())),
+        changed_files: Vec::new(),
+        lost: rawko_core::session::Lost::default(),
+        ended: vec![EndedTask::of("make it work", &first)],
+    });
+    old.select("developer");
+    let mut fork = old.fork();
+    fork.report();
+    fork.decide(json!({"decision": "COMPLETE", "summary": "all done", "reason": "r"}));
+    let outcome = fork.outcome.unwrap();
+    assert_eq!((outcome.usage, outcome.shared.unwrap().usage), (used(20, 20), used(10, 10)));
+    assert_eq!(outcome.earlier_tasks[0].cost_usd, Some(0.0));
 }
 
 #[test]
 fn what_an_abandoned_call_used_is_an_estimate() {
-    for edition in [Edition::NEWEST, Edition::Third] {
-        let mut bench = Bench::start(setup(|setup| setup.edition = edition));
-        bench.select("developer");
-        bench.give(Event::CancelRequested { reason: "enough".into() });
-        assert_eq!(bench.last_used().1.estimated, edition == Edition::NEWEST);
-        assert!(bench.last_used().1.input_tokens > 0);
-    }
+    let mut bench = Bench::start(setup(|_| ()));
+    bench.select("developer");
+    bench.give(Event::CancelRequested { reason: "enough".into() });
+    assert!(bench.last_used().1.estimated);
+    assert!(bench.last_used().1.input_tokens > 0);
 }
 
 #[test]
@@ -622,7 +610,7 @@ fn the_pause_between_two_processes_is_not_the_runs_time() {
 
 #[test]
 fn the_pause_between_two_processes_is_in_no_figure() {
-    let mut bench = Bench::start(setup(|setup| setup.edition = Edition::NEWEST));
+    let mut bench = Bench::start(setup(|_| ()));
     bench.select("developer");
     bench.clock += 3_600_000;
     bench.give(Event::SessionResumed {

@@ -9,7 +9,7 @@ use rawko_core::ErrorCode;
 use rawko_core::agent::AgentRole;
 use rawko_core::message::StopReason;
 use rawko_core::session::{Effect, Status};
-use rawko_core::setup::{ArbiterMode, Edition, Setup};
+use rawko_core::setup::{ArbiterMode, Setup};
 use rawko_core::tool::ToolOutcome;
 use serde_json::{Value, json};
 use session_support::{Bench, agent, call, setup};
@@ -151,17 +151,6 @@ fn a_verification_command_that_an_agent_saw_fail_is_marked() {
         });
         assert_eq!(seen, Some(expected), "{command}");
     }
-}
-
-#[test]
-fn older_journals_complete_as_they_did() {
-    let mut bench = Bench::start(Setup { edition: Edition::First, ..team(ArbiterMode::Llm) });
-    bench.select("developer");
-    write(&mut bench, "a.py");
-    bash(&mut bench, "pytest -q", 1, "1 failed");
-    bench.report("success");
-    bench.decide(complete());
-    assert_eq!(bench.outcome.unwrap().status, Status::Claimed);
 }
 
 #[track_caller]

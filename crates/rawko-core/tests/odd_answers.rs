@@ -7,14 +7,11 @@ mod session_bench;
 use rawko_core::Usage;
 use rawko_core::machine::State;
 use rawko_core::message::{Content, StopReason, ToolCall};
-use rawko_core::setup::Edition;
 use serde_json::json;
 use session_bench::{Bench, report, setup};
 
-fn developer(edition: Edition) -> Bench {
-    let mut setup = setup(None);
-    setup.edition = edition;
-    let mut bench = Bench::start(setup);
+fn developer() -> Bench {
+    let mut bench = Bench::start(setup(None));
     bench.select("developer");
     bench
 }
@@ -25,13 +22,13 @@ fn answer(bench: &mut Bench, content: Vec<Content>, stop: StopReason) {
 
 #[test]
 fn a_refusal_ends_the_execution_and_the_arbiter_reads_it() {
-    let mut bench = developer(Edition::NEWEST);
+    let mut bench = developer();
     answer(&mut bench, vec![Content::text("I will not.")], StopReason::Refusal);
     assert_eq!(bench.session.state(), State::Evaluating);
     let text = bench.text();
     assert!(text.contains("the model declined") && text.contains("I will not."), "{text}");
     // The same without a word.
-    let mut bench = developer(Edition::NEWEST);
+    let mut bench = developer();
     answer(&mut bench, vec![], StopReason::Refusal);
     assert!(bench.text().contains("The model declined to answer."), "{}", bench.text());
     bench.check_fold();
@@ -39,7 +36,7 @@ fn a_refusal_ends_the_execution_and_the_arbiter_reads_it() {
 
 #[test]
 fn an_empty_answer_is_asked_about_once() {
-    let mut bench = developer(Edition::NEWEST);
+    let mut bench = developer();
     answer(&mut bench, vec![], StopReason::EndTurn);
     assert_eq!(bench.session.state(), State::Executing);
     let (_, request) = bench.asked();
@@ -53,7 +50,7 @@ fn an_empty_answer_is_asked_about_once() {
 
 #[test]
 fn a_text_that_was_cut_off_goes_on() {
-    let mut bench = developer(Edition::NEWEST);
+    let mut bench = developer();
     answer(&mut bench, vec![Content::text("First I")], StopReason::MaxTokens);
     assert_eq!(bench.session.state(), State::Executing);
     assert!(bench.text().ends_with("Go on from there, in smaller pieces."), "{}", bench.text());
@@ -62,8 +59,8 @@ fn a_text_that_was_cut_off_goes_on() {
 }
 
 /// What the model is told of a call whose arguments end in the middle.
-fn told_of_half_a_call(stop: StopReason, edition: Edition) -> String {
-    let mut bench = developer(edition);
+fn told_of_half_a_call(stop: StopReason) -> String {
+    let mut bench = developer();
     let half = ToolCall {
         id: "c".into(),
         name: "Read".into(),
@@ -79,11 +76,9 @@ fn told_of_half_a_call(stop: StopReason, edition: Edition) -> String {
 
 #[test]
 fn a_call_that_was_cut_off_is_not_run_and_is_to_be_smaller() {
-    let cut = told_of_half_a_call(StopReason::MaxTokens, Edition::NEWEST);
+    let cut = told_of_half_a_call(StopReason::MaxTokens);
     assert!(cut.contains("cut off at the response limit") && cut.contains("in smaller pieces"), "{cut}");
     assert!(cut.contains("What arrived: {\"file_path\": \"a"), "{cut}");
-    let broken = told_of_half_a_call(StopReason::ToolUse, Edition::NEWEST);
+    let broken = told_of_half_a_call(StopReason::ToolUse);
     assert!(broken.contains("not valid JSON") && !broken.contains("cut off"), "{broken}");
-    // Older journals keep their words.
-    assert!(told_of_half_a_call(StopReason::MaxTokens, Edition::Fifth).contains("not valid JSON"));
 }

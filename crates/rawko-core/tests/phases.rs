@@ -11,7 +11,7 @@ use rawko_core::agent::Ask;
 use rawko_core::approval::Approval;
 use rawko_core::arbiter::DECIDE;
 use rawko_core::facts::{CommandRun, TreeInspection, Verification};
-use rawko_core::memory::{MemoryEffects, Recalled};
+use rawko_core::memory::Recalled;
 use rawko_core::message::{Content, Message, Role, StopReason};
 use rawko_core::request::Purpose;
 use rawko_core::session::{
@@ -41,11 +41,7 @@ fn everything(numbers: &mut Numbers) -> Setup {
     let extract = ExtractSetup { model: model("small"), prompt: "Learn.".into(), max_tokens: 9_000 };
     setup.memory = match numbers.below(3) {
         0 => None,
-        some => Some(MemorySetup {
-            inject: true,
-            effects: MemoryEffects::Complete,
-            extract: Some(extract).filter(|_| some == 1),
-        }),
+        some => Some(MemorySetup { inject: true, extract: Some(extract).filter(|_| some == 1) }),
     };
     setup.checkpoints = numbers.below(2) == 0;
     setup.verify = (numbers.below(3) > 0).then(|| VerifySetup {

@@ -13,7 +13,7 @@ use rawko_core::session::{
     DecisionSource, Effect, EffectAnswer, EffectId, Event, Note, Override, Session, Stamped, Status,
     TimerPurpose,
 };
-use rawko_core::setup::{Edition, ModelChoice, Setup};
+use rawko_core::setup::{ModelChoice, Setup};
 use rawko_core::tool::ToolOutcome;
 use rawko_core::{ErrorCode, ErrorInfo, Timestamp, Usage};
 use serde_json::json;
@@ -415,38 +415,32 @@ fn the_tree_is_kept_once_before_an_execution_changes_it() {
 /// A command was running when the run was cancelled: the end is complete once the tree was inspected.
 #[test]
 fn what_a_cut_off_execution_changed_is_read_from_the_tree() {
-    for (edition, partial) in [(Edition::NEWEST, true), (Edition::Third, false)] {
-        let mut bench = Bench::start(Setup { checkpoints: true, edition, ..setup() });
-        bench.select("developer");
-        bench.reply(vec![call("a", "Bash", json!({"command": "make"}))], StopReason::ToolUse);
-        bench.answer(
-            |effect| matches!(effect, Effect::TakeCheckpoint { .. }),
-            |effect| Event::Answered {
-                effect,
-                answer: EffectAnswer::CheckpointTaken { checkpoint: "c0ffee".into() },
-            },
-        );
-        let inspection = TreeInspection {
-            run: DiffStat { files: 3, ..DiffStat::default() },
-            files: vec!["a.txt".into(), "b.txt".into()],
-            ..TreeInspection::default()
-        };
-        let seen = || Event::FinalTreeInspected { inspection: inspection.clone() };
-        assert!(bench.give(seen()).ignored, "it has not ended");
-        bench.give(Event::CancelRequested { reason: "enough".into() });
-        let outcome = bench.ended(Status::Cancelled).clone();
-        assert_eq!((outcome.files_modified_partial, outcome.files_modified), (partial, Vec::<String>::new()));
-        assert_eq!(bench.session.unseen_tree(), partial.then_some(1), "{edition:?}");
-        assert_eq!(bench.give(seen()).ignored, !partial, "{edition:?}");
-        let outcome = bench.ended(Status::Cancelled).clone();
-        let files: &[&str] = if partial { &["a.txt", "b.txt"] } else { &[] };
-        assert_eq!(outcome.files_modified, files, "{edition:?}");
-        assert_eq!(
-            (outcome.more_files_modified, outcome.files_modified_partial),
-            (u32::from(partial), false)
-        );
-        assert!(bench.give(seen()).ignored, "once is enough");
-    }
+    let mut bench = Bench::start(Setup { checkpoints: true, ..setup() });
+    bench.select("developer");
+    bench.reply(vec![call("a", "Bash", json!({"command": "make"}))], StopReason::ToolUse);
+    bench.answer(
+        |effect| matches!(effect, Effect::TakeCheckpoint { .. }),
+        |effect| Event::Answered {
+            effect,
+            answer: EffectAnswer::CheckpointTaken { checkpoint: "c0ffee".into() },
+        },
+    );
+    let inspection = TreeInspection {
+        run: DiffStat { files: 3, ..DiffStat::default() },
+        files: vec!["a.txt".into(), "b.txt".into()],
+        ..TreeInspection::default()
+    };
+    let seen = || Event::FinalTreeInspected { inspection: inspection.clone() };
+    assert!(bench.give(seen()).ignored, "it has not ended");
+    bench.give(Event::CancelRequested { reason: "enough".into() });
+    let outcome = bench.ended(Status::Cancelled).clone();
+    assert_eq!((outcome.files_modified_partial, outcome.files_modified), (true, Vec::<String>::new()));
+    assert_eq!(bench.session.unseen_tree(), Some(1));
+    assert!(!bench.give(seen()).ignored);
+    let outcome = bench.ended(Status::Cancelled).clone();
+    assert_eq!(outcome.files_modified, ["a.txt", "b.txt"]);
+    assert_eq!((outcome.more_files_modified, outcome.files_modified_partial), (1, false));
+    assert!(bench.give(seen()).ignored, "once is enough");
 }
 
 #[test]
@@ -568,7 +562,6 @@ proptest! {
     fn any_sequence_holds(moves in proptest::collection::vec(any_move(), 0..120), cut in 0usize..120) {
         let mut setup = setup();
         setup.limits.max_iterations = 6;
-        setup.edition = Edition::NEWEST;
         let mut session = Session::new();
         let mut journal = vec![];
         let mut issued = std::collections::BTreeSet::new();

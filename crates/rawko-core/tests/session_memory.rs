@@ -5,7 +5,7 @@
 mod session_support;
 
 use rawko_core::ErrorCode;
-use rawko_core::memory::{MemoryEffects, Recalled, RecalledMemory, UseOutcome, UseRule};
+use rawko_core::memory::{Recalled, RecalledMemory, UseOutcome};
 use rawko_core::message::StopReason;
 use rawko_core::session::{Effect, EffectAnswer, Event, KeptMemory, Note, Override, Status};
 use rawko_core::setup::{ExtractSetup, MemorySetup, Setup};
@@ -19,7 +19,7 @@ fn with_memory(extract: bool) -> Setup {
         prompt: "You keep the memory.".into(),
         max_tokens: 200,
     });
-    Setup { memory: Some(MemorySetup { inject: true, effects: MemoryEffects::Complete, extract }), ..setup() }
+    Setup { memory: Some(MemorySetup { inject: true, extract }), ..setup() }
 }
 
 fn recalled() -> Recalled {
@@ -33,7 +33,6 @@ fn recalled() -> Recalled {
         block: "## Background\nport 7".into(),
         memories: vec![memory],
         problems: vec!["b.md: no title".into()],
-        use_rule: UseRule::Words,
     }
 }
 
@@ -89,33 +88,21 @@ fn memories_stand_at_the_end_of_the_system_prompt_and_what_helped_is_told() {
     bench.ended(Status::Claimed);
 }
 
-/// What the developer's memories are searched for, after a plan and the planner's report.
-fn searched_for(effects: MemoryEffects) -> Effect {
-    let mut setup = with_memory(false);
-    setup.memory = Some(MemorySetup { inject: true, effects, extract: None });
-    let mut bench = Bench::start(setup);
+#[test]
+fn memories_are_searched_for_the_task_and_the_current_step() {
+    let mut bench = Bench::start(with_memory(false));
     bench.select("planner");
     recall(&mut bench, Recalled::default());
     let steps = json!([{"description": "read the logs", "status": "complete"}, {"description": "repair it", "status": "pending"}]);
     bench.reply(vec![call("p", "UpdatePlan", json!({"steps": steps}))], StopReason::ToolUse);
     bench.report("success");
     bench.select("developer");
-    bench.take(|effect| matches!(effect, Effect::Recall { .. }))
-}
-
-#[test]
-fn memories_are_searched_for_the_task_and_the_current_step() {
-    let Effect::Recall { task, step, plan, history, .. } = searched_for(MemoryEffects::Complete) else {
+    let Effect::Recall { task, step, .. } = bench.take(|effect| matches!(effect, Effect::Recall { .. }))
+    else {
         unreachable!()
     };
-    assert!(task.is_some_and(|task| !task.is_empty()));
-    assert_eq!((step.as_deref(), plan, history), (Some("repair it"), None, None));
-    // A journal that names no form is replayed as it was written.
-    let Effect::Recall { task, step, plan, history, .. } = searched_for(MemoryEffects::First) else {
-        unreachable!()
-    };
-    assert_eq!((task, step, plan.as_deref()), (None, None, Some("read the logs\nrepair it")));
-    assert!(history.is_some_and(|history| history.starts_with("planner: ")));
+    assert!(!task.is_empty());
+    assert_eq!(step.as_deref(), Some("repair it"));
 }
 
 fn draft(learned: bool) -> Value {
@@ -270,31 +257,19 @@ fn what_one_execution_was_given_is_never_another_ones() {
     assert_eq!(uses(&bench.notes), []);
 }
 
-/// Journals are replayed by the rule that they name.
 #[test]
-fn a_journal_without_a_rule_is_judged_by_the_first() {
-    let check = |use_rule: UseRule, expected: &[(&str, bool)]| {
-        let mut bench = Bench::start(with_memory(false));
-        bench.select("developer");
-        let memory = RecalledMemory { title: "success".into(), ..recalled().memories[0].clone() };
-        recall(&mut bench, Recalled { memories: vec![memory], use_rule, ..recalled() });
-        bench.report("success");
-        assert_eq!(uses(&bench.notes), expected);
-    };
-    check(UseRule::Substrings, &[("developer", true)]);
-    check(UseRule::Words, &[("developer", false)]);
-    let old: Recalled = serde_json::from_value(json!({"block": "", "memories": []})).unwrap();
-    assert_eq!(old.use_rule, UseRule::Substrings);
-    assert_eq!(serde_json::to_value(&old).unwrap(), json!({"block": ""}));
+fn a_word_that_is_everywhere_is_no_use_of_a_memory() {
+    let mut bench = Bench::start(with_memory(false));
+    bench.select("developer");
+    let memory = RecalledMemory { title: "success".into(), ..recalled().memories[0].clone() };
+    recall(&mut bench, Recalled { memories: vec![memory], ..recalled() });
+    bench.report("success");
+    assert_eq!(uses(&bench.notes), [("developer", false)]);
 }
 
-/// The files in the `Remember` effect after an execution that read three of them.
-fn files_to_cite(effects: MemoryEffects) -> Vec<String> {
-    let mut setup = with_memory(true);
-    if let Some(memory) = setup.memory.as_mut() {
-        memory.effects = effects;
-    }
-    let mut bench = Bench::start(setup);
+#[test]
+fn a_memory_cites_what_it_was_learned_from_and_not_all_that_was_read() {
+    let mut bench = Bench::start(with_memory(true));
     bench.select("developer");
     recall(&mut bench, Recalled::default());
     bench.reply(vec![call("a", "Read", json!({}))], StopReason::ToolUse);
@@ -310,12 +285,5 @@ fn files_to_cite(effects: MemoryEffects) -> Vec<String> {
         Effect::Remember { files, .. } => Some(files.clone()),
         _ => None,
     });
-    remember.unwrap()
-}
-
-#[test]
-fn a_memory_cites_what_it_was_learned_from_and_not_all_that_was_read() {
-    assert_eq!(files_to_cite(MemoryEffects::Complete), ["src/ports.rs"]);
-    // A journal that names no form is replayed as it was written.
-    assert_eq!(files_to_cite(MemoryEffects::First), ["src/a.rs", "src/ports.rs", "src/b.rs"]);
+    assert_eq!(remember.unwrap(), ["src/ports.rs"]);
 }

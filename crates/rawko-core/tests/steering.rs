@@ -9,7 +9,7 @@ use rawko_core::facts::Verification;
 use rawko_core::session::{
     Effect, EffectAnswer, Event, GUARD_RULE, LimitKind, Lost, Note, Override, Reaction, Status, TimerPurpose,
 };
-use rawko_core::setup::{CallRetry, Edition, VerifySetup};
+use rawko_core::setup::{CallRetry, VerifySetup};
 use rawko_core::tool::ToolOutcome;
 use serde_json::json;
 use session_bench::{Bench, call, plan, report, setup};
@@ -310,20 +310,4 @@ fn who_resumes_a_paused_run_wants_it_to_go_on() {
     assert_eq!(bench.session.paused_since(), None);
     assert!(bench.text().contains("ran"), "what came in before counts");
     bench.check_fold();
-}
-
-#[test]
-fn sessions_of_older_formats_hold_nothing_new() {
-    let mut older = setup(None);
-    older.edition = Edition::Fifth;
-    let mut bench = Bench::start(older);
-    for command in [Override::Pause, Override::Go, say("x")] {
-        assert!(bench.session.refusal(&command).unwrap().contains("older rawko"));
-        let reaction = steer(&mut bench, command);
-        assert!(reaction.ignored && reaction.notes.is_empty());
-    }
-    bench.select("developer");
-    let reaction = steer(&mut bench, Override::Retry);
-    assert!(!reaction.ignored);
-    assert!(!reaction.notes.iter().any(|note| matches!(note, Note::Steered { .. })));
 }

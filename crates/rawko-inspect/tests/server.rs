@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rawko_inspect::{Inspector, InspectorOptions};
 use serde_json::Value;
-use support::golden;
+use support::golden_session;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -43,12 +43,12 @@ impl Trial {
     /// With so many lines of the session's journal, or all of them.
     async fn new(lines: Option<usize>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let header = std::fs::read_to_string(golden(6).join("journal.jsonl")).unwrap();
+        let header = std::fs::read_to_string(golden_session().join("journal.jsonl")).unwrap();
         let first: Value = serde_json::from_str(header.lines().next().unwrap()).unwrap();
         let id = first["data"]["session"].as_str().unwrap().to_owned();
         let task = first["data"]["task"].as_str().unwrap().to_owned();
         let session = folder.path().join(".rawko/sessions").join(&id);
-        copy(&golden(6), &session);
+        copy(&golden_session(), &session);
         std::fs::write(folder.path().join("secret.txt"), "not for the page").unwrap();
         let journal = session.join("journal.jsonl");
         if let Some(lines) = lines {
@@ -245,7 +245,7 @@ async fn what_is_appended_to_a_journal_is_told_to_those_who_follow() {
         trial.port, trial.token
     );
     let mut stream = trial.connect(&request).await;
-    let whole = std::fs::read_to_string(golden(6).join("journal.jsonl")).unwrap();
+    let whole = std::fs::read_to_string(golden_session().join("journal.jsonl")).unwrap();
     let mut file = std::fs::OpenOptions::new().append(true).open(&trial.journal).unwrap();
     for line in whole.split_inclusive('\n').skip(5) {
         file.write_all(line.as_bytes()).unwrap();

@@ -1,7 +1,7 @@
 //! What went wrong with the carriage itself, and not with the work.
 
 use rawko_core::facts::{CommandRun, Verification};
-use rawko_core::memory::{Recalled, UseRule};
+use rawko_core::memory::Recalled;
 use rawko_core::session::{Effect, EffectAnswer, KeptMemory};
 use rawko_core::tool::ToolOutcome;
 use rawko_core::{ErrorCode, ErrorInfo};
@@ -70,8 +70,7 @@ impl Failing {
             }
             Self::Checkpoint => EffectAnswer::CheckpointFailed { message },
             Self::Recall => {
-                let recalled =
-                    Recalled { problems: vec![message], use_rule: UseRule::Words, ..Recalled::default() };
+                let recalled = Recalled { problems: vec![message], ..Recalled::default() };
                 EffectAnswer::MemoriesRecalled { recalled }
             }
             Self::Remember => EffectAnswer::MemoryKept { kept: KeptMemory::Refused { message } },

@@ -13,7 +13,6 @@ use jsonschema::Validator;
 use rawko_core::agent::AgentConfig;
 use rawko_core::error::ErrorCode;
 use rawko_core::policy::{MCP_CALL, TOOL_SEARCH, is_control_tool, nearest_name, offered_tools};
-use rawko_core::setup::Edition;
 use rawko_core::tool::{ToolOutcome, ToolSpec};
 use serde_json::Value;
 
@@ -98,7 +97,7 @@ impl ToolRegistry {
     /// The specs that a request of `agent` offers.
     #[must_use]
     pub fn offered(&self, agent: &AgentConfig) -> Vec<ToolSpec> {
-        offered_tools(agent, &self.specs(), Edition::NEWEST)
+        offered_tools(agent, &self.specs())
     }
 
     /// Checks arguments against the schema of the tool.

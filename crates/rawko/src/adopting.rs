@@ -159,9 +159,8 @@ mod tests {
 
     /// The events of a whole session: plan, tools, a denial, a failure, an end.
     fn events() -> Vec<Stamped> {
-        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-        let journal = golden.join(format!("format-{FORMAT}/session/journal.jsonl"));
-        read(&journal).unwrap().records.iter().filter_map(event).cloned().collect()
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/session/journal.jsonl");
+        read(&golden).unwrap().records.iter().filter_map(event).cloned().collect()
     }
 
     fn events_in(path: &Path) -> Vec<Stamped> {

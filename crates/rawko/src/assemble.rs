@@ -8,13 +8,12 @@ use std::sync::Arc;
 use rawko_core::agent::{AgentConfig, Permissions, SkillChoice};
 use rawko_core::arbiter::Templates;
 use rawko_core::cost::PriceTable;
-use rawko_core::memory::MemoryEffects;
 use rawko_core::memory::extraction::EXTRACTOR;
 use rawko_core::models;
 use rawko_core::policy::effective_permissions;
 use rawko_core::setup::{
-    AgentSetup, ArbiterSetup, CacheUse, CallRetry, Edition, ExtractSetup, MemorySetup, ModelChoice,
-    ProjectContext, RunLimits, Setup, SkillSetup, VerifySetup,
+    AgentSetup, ArbiterSetup, CacheUse, CallRetry, ExtractSetup, MemorySetup, ModelChoice, ProjectContext,
+    RunLimits, Setup, SkillSetup, VerifySetup,
 };
 use rawko_core::thinking::Thinking;
 use rawko_core::tool::ToolSpec;
@@ -65,7 +64,6 @@ pub(crate) fn setup(
     let built_in = Templates::default();
     let is_default = |pointer: &str| *loaded.provenance.origin(pointer) == Origin::Default;
     let mut setup = Setup {
-        edition: Edition::NEWEST,
         agents: agents(loaded, registered, cli)?,
         default_agent: config.agents.default.clone(),
         first_agent,
@@ -184,7 +182,6 @@ pub(crate) fn memory(
     });
     let setup = MemorySetup {
         inject: folder.is_some() || has_users || extract.is_some(),
-        effects: MemoryEffects::Complete,
         extract: extract.transpose()?,
     };
     Ok(setup.inject.then_some(setup))

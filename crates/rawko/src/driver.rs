@@ -9,7 +9,7 @@ use rawko_core::machine::State;
 use rawko_core::session::{
     Effect, EffectAnswer, EffectId, Event, Lost, Note, Outcome, Override, Reaction, Session, SoFar, Stamped,
 };
-use rawko_core::setup::{Edition, RunLimits, VerifySetup};
+use rawko_core::setup::{RunLimits, VerifySetup};
 use rawko_core::{ErrorCode, ErrorInfo};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -274,7 +274,7 @@ impl Driver {
                 }
                 Signal::Steer { command, request, reply } => {
                     let ignored = self.session.refusal(&command);
-                    let outcome = self.steered(command, request, ignored.clone())?;
+                    let outcome = self.happened(Event::OverrideRequested { command, request })?;
                     if let Some(reply) = reply {
                         // Nobody has to wait for it.
                         let _ = reply.send(Steered::of(ignored));
@@ -286,23 +286,6 @@ impl Driver {
             }
         }
         Err(Error::Interrupted)
-    }
-
-    /// Carries a command of the user out. One that the journal's format does not know is not written there.
-    fn steered(
-        &mut self,
-        command: Override,
-        request: Option<String>,
-        ignored: Option<String>,
-    ) -> Result<Option<Outcome>, Error> {
-        let edition = self.session.setup().map_or(Edition::NEWEST, |setup| setup.edition);
-        if edition < Edition::Sixth && command.is_of_sixth() {
-            let why = ignored.unwrap_or_default();
-            self.hub.send(&RunEvent::warning(format!("`{}` was ignored: {why}", command.word())));
-            return Ok(None);
-        }
-        let request = request.filter(|_| edition >= Edition::Sixth);
-        self.happened(Event::OverrideRequested { command, request })
     }
 
     fn begin(&mut self, start: Start) -> Result<Option<Outcome>, Error> {
@@ -454,7 +437,7 @@ impl Driver {
 
     /// Records which memories helped, next to the memories, for later runs. The journal has it too.
     fn record_uses(&mut self, note: &Note) {
-        let Note::MemoriesUsed { agent, iteration, uses, rule: _ } = note else { return };
+        let Note::MemoriesUsed { agent, iteration, uses } = note else { return };
         if self.scratch.is_some() {
             return;
         }

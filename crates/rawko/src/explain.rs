@@ -249,9 +249,7 @@ impl RulesBefore {
             return Self { select: None, evaluate: None, some_agent_ran: false, iteration: 0 };
         };
         let rules = |point| {
-            let ruling = session
-                .arbiter_question(point)?
-                .rule_or_fallback(setup.edition, setup.default_agent.as_deref());
+            let ruling = session.arbiter_question(point)?.rule_or_fallback(setup.default_agent.as_deref());
             ruling.map(|ruling| ruling.decision)
         };
         Self {

@@ -9,8 +9,7 @@ use std::time::Duration;
 use rawko_core::Timestamp;
 use rawko_core::agent::Importance;
 use rawko_core::memory::{
-    Draft, Header, MemoryUse, Pattern, Query, Recalled, RecalledMemory, Recipient, Status, Use, UseRule,
-    holds_token,
+    Draft, Header, MemoryUse, Pattern, Query, Recalled, RecalledMemory, Recipient, Status, Use, holds_token,
 };
 use rawko_core::session::{EffectAnswer, KeptMemory};
 use rawko_core::setup::AgentSetup;
@@ -81,27 +80,23 @@ impl RunMemory {
     pub(crate) async fn recall(
         self: Arc<Self>,
         agent: String,
-        task: Option<String>,
+        task: String,
         step: Option<String>,
     ) -> EffectAnswer {
-        let chosen =
-            tokio::task::spawn_blocking(move || self.choose(&agent, task.as_deref(), step.as_deref()));
+        let chosen = tokio::task::spawn_blocking(move || self.choose(&agent, &task, step.as_deref()));
         let recalled = chosen.await.unwrap_or_else(|error| Recalled {
             problems: vec![format!("the memories could not be searched: {error}")],
-            use_rule: UseRule::Words,
             ..Recalled::default()
         });
         EffectAnswer::MemoriesRecalled { recalled }
     }
 
-    fn choose(&self, agent: &str, task: Option<&str>, step: Option<&str>) -> Recalled {
+    fn choose(&self, agent: &str, task: &str, step: Option<&str>) -> Recalled {
         let recipients = self.recipients.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(recipient) = recipients.get(agent).cloned() else {
-            return Recalled { use_rule: UseRule::Words, ..Recalled::default() };
+            return Recalled::default();
         };
         drop(recipients);
-        // A run that began before effects carried it names no task.
-        let task = task.unwrap_or(&self.task);
         let query = Query::new(task, agent, step);
         let now = now();
         let near = self.meaning.as_ref().map(|meaning| meaning.near(&self.store, task, now));
@@ -115,7 +110,7 @@ impl RunMemory {
             files: files_of(&one.memory.header),
         });
         let problems = self.untold(recall.reports.iter().map(Report::told));
-        Recalled { block: recall.block, memories: memories.collect(), problems, use_rule: UseRule::Words }
+        Recalled { block: recall.block, memories: memories.collect(), problems }
     }
 
     /// Those of these problems that the run has not reported, and how many more there are.

@@ -155,7 +155,6 @@ fn under<'a>(stamped: &'a Stamped, setup: &Setup) -> Cow<'a, Stamped> {
 /// `setup`, with what a run gets besides its configuration as it was recorded.
 fn beside(recorded: &Setup, setup: &Setup) -> Setup {
     Setup {
-        edition: recorded.edition,
         first_agent: recorded.first_agent.clone(),
         checkpoints: recorded.checkpoints,
         attachments: recorded.attachments.clone(),

@@ -17,8 +17,6 @@ use crate::private::{create_private_dir, keep_others_out, refuse_others_file};
 use rawko_core::text::hex;
 
 const KEY_BYTES: usize = 32;
-/// The first format of journals whose seal names the session.
-const NAMES_SESSION: u32 = 6;
 
 /// The user's key.
 pub(crate) struct Sealer([u8; KEY_BYTES]);
@@ -49,16 +47,14 @@ impl Sealer {
         }
     }
 
-    /// The seal of a journal that is begun in `project`. It names the session since format 6: before, a copy of a journal
-    /// under another id was sealed as well.
+    /// The seal of a journal that is begun in `project`. It names the session, so that a copy under another id is not sealed.
     pub(crate) fn seal(&self, header: &JournalHeader, project: &Path) -> String {
-        let mut parts = vec![
+        self.over(&[
             project.as_os_str().as_encoded_bytes(),
             header.config_digest.as_bytes(),
             header.task.as_bytes(),
-        ];
-        parts.extend((header.format >= NAMES_SESSION).then_some(header.session.as_bytes()));
-        self.over(&parts)
+            header.session.as_bytes(),
+        ])
     }
 
     /// The seal of an answer to a question of a session in `project`. It has more parts than that of a journal, so neither
@@ -106,6 +102,7 @@ fn read_key(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::FORMAT;
     use rawko_core::Timestamp;
     use std::os::unix::fs::PermissionsExt as _;
 
@@ -114,7 +111,7 @@ mod tests {
         let (mine, theirs) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let sealer = |folder: &Path| Sealer::of(&TrustStore::new(&folder.join("rawko"))).unwrap();
         let header = |task: &str| JournalHeader {
-            format: 6,
+            format: FORMAT,
             rawko: String::new(),
             session: "s".into(),
             created_at: Timestamp(0),
@@ -131,14 +128,8 @@ mod tests {
         assert_ne!(seal, sealer(mine.path()).seal(&header("u"), Path::new("/p")));
         assert_ne!(seal, sealer(mine.path()).seal(&header("t"), Path::new("/q")));
         assert_ne!(seal, sealer(theirs.path()).seal(&header("t"), Path::new("/p")));
-        let renamed = |format| {
-            let [one, other] =
-                ["s", "x"].map(|session| JournalHeader { format, session: session.into(), ..header("t") });
-            sealer(mine.path()).seal(&one, Path::new("/p"))
-                == sealer(mine.path()).seal(&other, Path::new("/p"))
-        };
-        assert!(!renamed(6), "a copy under another id");
-        assert!(renamed(5), "seals of earlier formats are read as they were made");
+        let renamed = JournalHeader { session: "x".into(), ..header("t") };
+        assert_ne!(seal, sealer(mine.path()).seal(&renamed, Path::new("/p")), "a copy under another id");
         let mode = std::fs::metadata(mine.path().join("rawko/journal.key")).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }

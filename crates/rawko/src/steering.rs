@@ -13,7 +13,6 @@ use std::time::{Duration, Instant};
 
 use rawko_core::Timestamp;
 use rawko_core::session::{Note, Override, Session};
-use rawko_core::setup::Edition;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{TrustStore, nearest};
@@ -210,11 +209,6 @@ fn check(state: &Session, tail: &JournalTail, command: &Override) -> Result<(), 
         return Err(refusal(message, format!("to go on with it: rawko resume {session}")));
     }
     let Some(setup) = state.setup() else { return Ok(()) };
-    if setup.edition < Edition::Sixth {
-        let message =
-            format!("session {session} was begun by an older rawko, and cannot be steered from outside");
-        return Err(refusal(message, format!("to stop it: rawko cancel {session}")));
-    }
     match command {
         Override::ForceAgent { agent } if !setup.agents.contains_key(agent) => {
             let names = setup.agents.keys().map(String::as_str);

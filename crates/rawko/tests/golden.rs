@@ -1,12 +1,9 @@
-//! The stored format is a promise: the files in `golden/` were written by the rawko that introduced their format, and are
-//! never rewritten. They must be read and mean the same for ever, and today's writer must write the newest of them byte
-//! for byte.
+//! The journal's stored form: the files in `golden/` are what this rawko writes, byte for byte, and what it reads.
 //!
-//! A change that fails `todays_writer_*` changes the format. If it is meant: raise `journal::FORMAT`, teach the reader to
-//! read the older one too, write the new files with `RAWKO_WRITE_GOLDEN=1 cargo test -p rawko --test golden` (which
-//! refuses to touch files that are there), add the directory to `FORMATS`, and give the changelog a line. A new variant of
-//! an event, effect or note is such a change, because an older rawko cannot read it; a new field that is left out where it
-//! is empty, and that may be missing, is not.
+//! A change that fails `what_is_written_is_the_golden_form` changes the stored form. If it is meant: raise
+//! `journal::FORMAT`, so that no journal of another form looks like a current one, write the files anew with
+//! `RAWKO_WRITE_GOLDEN=1`, and give the changelog a line. A new variant of an event, effect or note is such a change; a new
+//! field that is left out where it is empty, and that may be missing, is not.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, dead_code)]
 
@@ -19,21 +16,16 @@ use std::path::{Path, PathBuf};
 use rawko::journal::{FORMAT, Journal, JournalWriter, Record, StepRecord, differences, read};
 use rawko_core::machine::State;
 use rawko_core::session::{Effect, EffectAnswer, Event, Session, Status};
-use rawko_core::setup::{Edition, Setup};
 use serde_json::json;
 use support::Play;
 
-/// All formats that rawko has ever written, the newest last, with the number of records of its `records`.
-const FORMATS: [(u32, usize); 7] = [(1, 19), (2, 26), (3, 28), (4, 28), (5, 29), (6, 33), (7, 38)];
-
-fn golden(format: u32, name: &str) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    root.join(format!("format-{format}")).join(name)
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
 }
 
 /// A whole session: plan, tools, a denial, a failure, a long output in a blob, a resume, an end.
 fn session(directory: &Path) {
-    let mut play = Play::begin(directory, Setup { edition: Edition::NEWEST, ..support::setup(9) });
+    let mut play = Play::begin(directory, support::setup(9));
     play.decide(json!({"decision": "SELECT_MODE", "mode": "developer", "reason": "somebody must"}));
     play.reply(
         "I begin. – Ünïcode \u{1b}[31m \"quoted\" \\ <b>",
@@ -86,7 +78,8 @@ fn files_of(directory: &Path) -> Vec<(String, Vec<u8>)> {
 
 #[track_caller]
 fn same_files(written: &Path, golden: &Path) {
-    if std::env::var_os("RAWKO_WRITE_GOLDEN").is_some() && !golden.exists() {
+    if std::env::var_os("RAWKO_WRITE_GOLDEN").is_some() {
+        let _ = std::fs::remove_dir_all(golden);
         std::fs::create_dir_all(golden.join("blobs")).unwrap();
         for (name, bytes) in files_of(written) {
             let folder = if name == "journal.jsonl" { golden.to_owned() } else { golden.join("blobs") };
@@ -103,8 +96,7 @@ fn same_files(written: &Path, golden: &Path) {
             assert_eq!(
                 written,
                 golden,
-                "{name}, line {}: today's writer writes something else. If the format is to change, do what the head of \
-                 this file says",
+                "{name}, line {}: something else is written. If the form is to change, do what the head of this file says",
                 number + 1
             );
         }
@@ -124,11 +116,11 @@ fn rewritten(directory: &Path, journal: &Journal) {
 }
 
 /// Golden files are copied out: git does not keep that they are their owner's alone, and a checkout may link them.
-fn copied(format: u32, name: &str) -> (tempfile::TempDir, Journal) {
+fn copied(name: &str) -> (tempfile::TempDir, Journal) {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path().join(name);
     std::fs::create_dir_all(at.join("blobs")).unwrap();
-    for (name, bytes) in files_of(&golden(format, name)) {
+    for (name, bytes) in files_of(&golden(name)) {
         let folder = if name == "journal.jsonl" { at.clone() } else { at.join("blobs") };
         std::fs::write(folder.join(name), bytes).unwrap();
     }
@@ -137,73 +129,58 @@ fn copied(format: u32, name: &str) -> (tempfile::TempDir, Journal) {
 }
 
 #[test]
-fn every_format_is_read_and_leads_to_the_same_end() {
-    for (format, every) in FORMATS {
-        let (_dir, journal) = copied(format, "session");
-        assert_eq!((journal.header.format, journal.header.session.as_str()), (format, "session"));
-        assert_eq!((journal.records.len(), journal.torn_bytes), (25, 0));
-        let (mut session, mut outcome, mut longest) = (Session::new(), None, 0);
-        let mut records = journal.records.iter().peekable();
-        while let Some(Record::Event(stamped)) = records.next() {
-            if let Event::Answered { answer: EffectAnswer::ToolFinished { outcome, .. }, .. } = &stamped.event
-            {
-                longest = longest.max(outcome.content.len());
-            }
-            let reaction = session.apply(stamped);
-            assert!(!reaction.ignored, "{stamped:?}");
-            let derived = StepRecord::of(&reaction.effects, &reaction.notes);
-            if let Some(Record::Step(recorded)) = records.next_if(|record| matches!(record, Record::Step(_)))
-            {
-                let mut differences = differences(recorded, &derived);
-                // What is asked of models may change from version to version; `rawko replay` tells.
-                differences.retain(|difference| !difference.field.ends_with(".digest"));
-                if format < FORMAT {
-                    // So may what the arbiter is told beside its question.
-                    differences.retain(|difference| !difference.field.contains(".input."));
-                }
-                assert_eq!(differences, [], "{stamped:?}");
-            }
-            outcome = reaction.effects.into_iter().find_map(|effect| match effect {
-                Effect::Finish { outcome } => Some(*outcome),
-                _ => None,
-            });
+fn the_golden_session_is_read_and_leads_to_its_end() {
+    let (_dir, journal) = copied("session");
+    assert_eq!((journal.header.format, journal.header.session.as_str()), (FORMAT, "session"));
+    assert_eq!((journal.records.len(), journal.torn_bytes), (25, 0));
+    let (mut session, mut outcome, mut longest) = (Session::new(), None, 0);
+    let mut records = journal.records.iter().peekable();
+    while let Some(Record::Event(stamped)) = records.next() {
+        if let Event::Answered { answer: EffectAnswer::ToolFinished { outcome, .. }, .. } = &stamped.event {
+            longest = longest.max(outcome.content.len());
         }
-        assert_eq!(longest, 85_000, "the blob is resolved");
-        assert_eq!(session.state(), State::Complete);
-        let outcome = outcome.unwrap();
-        assert_eq!((outcome.status, outcome.summary.as_str()), (Status::Claimed, "all done"));
-        assert_eq!((outcome.iterations, outcome.usage.total_tokens()), (2, 720));
-
-        let (_dir, journal) = copied(format, "records");
-        assert_eq!(journal.records.len(), every);
+        let reaction = session.apply(stamped);
+        assert!(!reaction.ignored, "{stamped:?}");
+        let derived = StepRecord::of(&reaction.effects, &reaction.notes);
+        if let Some(Record::Step(recorded)) = records.next_if(|record| matches!(record, Record::Step(_))) {
+            let mut differences = differences(recorded, &derived);
+            // What is asked of models may change from version to version; `rawko replay` tells.
+            differences.retain(|difference| !difference.field.ends_with(".digest"));
+            assert_eq!(differences, [], "{stamped:?}");
+        }
+        outcome = reaction.effects.into_iter().find_map(|effect| match effect {
+            Effect::Finish { outcome } => Some(*outcome),
+            _ => None,
+        });
     }
+    assert_eq!(longest, 85_000, "the blob is resolved");
+    assert_eq!(session.state(), State::Complete);
+    let outcome = outcome.unwrap();
+    assert_eq!((outcome.status, outcome.summary.as_str()), (Status::Claimed, "all done"));
+    assert_eq!((outcome.iterations, outcome.usage.total_tokens()), (2, 720));
 }
 
 #[test]
-fn todays_writer_writes_the_newest_format_byte_for_byte() {
-    let newest = (FORMAT, every_record::events().len() + 1);
-    assert_eq!(FORMATS.last(), Some(&newest), "a new format needs golden files: see the head of this file");
+fn what_is_written_is_the_golden_form() {
     let dir = tempfile::tempdir().unwrap();
     let at = dir.path().join("records");
     records(&at);
-    same_files(&at, &golden(FORMAT, "records"));
-    if std::env::var_os("RAWKO_WRITE_GOLDEN").is_some() && !golden(FORMAT, "session").exists() {
+    same_files(&at, &golden("records"));
+    if std::env::var_os("RAWKO_WRITE_GOLDEN").is_some() {
         let at = dir.path().join("session");
         session(&at);
-        same_files(&at, &golden(FORMAT, "session"));
+        same_files(&at, &golden("session"));
     }
     // The session's prompts may differ from today's: its records are written again, not made again.
-    for name in ["session", "records"] {
-        let (_dir, journal) = copied(FORMAT, name);
-        let at = dir.path().join("again").join(name);
-        rewritten(&at, &journal);
-        same_files(&at, &golden(FORMAT, name));
-    }
+    let (_dir, journal) = copied("session");
+    let at = dir.path().join("again");
+    rewritten(&at, &journal);
+    same_files(&at, &golden("session"));
 }
 
 #[test]
 fn what_is_read_is_what_was_written() {
-    let (_dir, journal) = copied(FORMAT, "records");
+    let (_dir, journal) = copied("records");
     assert_eq!(journal.header, every_record::header());
     let mut records = journal.records.into_iter();
     for event in every_record::events() {
@@ -215,7 +192,7 @@ fn what_is_read_is_what_was_written() {
 #[test]
 fn fields_of_a_later_version_are_passed_over() {
     // A field is put at the head of every object, and the checks are made anew.
-    let (dir, journal) = copied(FORMAT, "records");
+    let (dir, journal) = copied("records");
     let path = dir.path().join("records/journal.jsonl");
     let text = std::fs::read_to_string(&path).unwrap();
     let mut check = String::new();

@@ -15,7 +15,6 @@ use rawko_core::policy::{
     CONTROL_TOOLS, CallContext, Verdict, call_verdict, effective_permissions, is_control_tool, is_of_use,
     permissions_of_calls, tool_verdict,
 };
-use rawko_core::setup::Edition;
 use rawko_core::tool::ToolAccess;
 use serde_json::{Value, json};
 
@@ -232,7 +231,7 @@ fn policy_verdict(rawko: &Rawko, agent: &LoadedAgent, registry: &ToolRegistry, c
 /// Where calls are judged: as in a run that begins now. `is_confined` may be known better.
 fn here<'p>(rawko: &Rawko, project: &'p str, is_confined: Option<bool>) -> CallContext<'p> {
     let is_confined = is_confined.unwrap_or_else(|| rawko.is_confined());
-    CallContext { project, edition: Edition::NEWEST, is_confined }
+    CallContext { project, is_confined }
 }
 
 fn tool_call(name: &str, input: Value) -> ToolCall {

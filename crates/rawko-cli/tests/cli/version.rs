@@ -12,7 +12,7 @@ fn the_version_tells_the_build_on_request() {
     let told: Vec<&str> =
         long.out.lines().skip(1).filter_map(|line| Some(line.split_once(": ")?.0)).collect();
     assert_eq!(told, ["commit", "features", "target", "journal format", "sandbox"]);
-    assert!(long.out.contains(&format!("reads 1 to {}", rawko::journal::FORMAT)), "{}", long.out);
+    assert!(long.out.contains(&format!("journal format: {}\n", rawko::journal::FORMAT)), "{}", long.out);
     assert_eq!(place.rawko(&["-vV"]).ends(0).out, long.out);
     // In a folder whose configuration is broken, too.
     place.write(".rawko/config.yaml", "nonsense: [");

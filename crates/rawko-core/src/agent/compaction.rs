@@ -11,7 +11,6 @@ use std::sync::Arc;
 use super::control::UPDATE_PLAN;
 use crate::conversation::weight;
 use crate::message::{Content, Message, Role};
-use crate::setup::Edition;
 use crate::text::{keep_ends, truncate};
 
 /// Results up to this length are not cut.
@@ -19,20 +18,20 @@ const SHORT_RESULT: usize = 600;
 /// The length to which results of the last turns are cut, when nothing else is left to cut.
 const TRIMMED_RESULT: usize = 2_000;
 
-/// The position of the first message to keep: the last turns that fit in `budget` bytes, at most `most`, at least one.
+/// The position of the first message to keep: the last turns that fit in `budget` bytes, at least one.
 /// It is that of an assistant's message, so that calls and their results stay together.
 #[must_use]
-pub(super) fn tail(messages: &[Arc<Message>], budget: usize, most: usize) -> usize {
+pub(super) fn tail(messages: &[Arc<Message>], budget: usize) -> usize {
     let mut start = messages.len();
     let mut used = 0_usize;
-    let mut turns = 0;
+    let mut has_turn = false;
     for (at, message) in messages.iter().enumerate().skip(1).rev() {
         used = used.saturating_add(weight(message));
         if message.role == Role::Assistant {
-            if turns > 0 && (turns == most || used > budget) {
+            if has_turn && used > budget {
                 break;
             }
-            turns += 1;
+            has_turn = true;
             start = at;
         }
     }
@@ -42,12 +41,7 @@ pub(super) fn tail(messages: &[Arc<Message>], budget: usize, most: usize) -> usi
 /// Cuts tool results before `end` until `excess` bytes are gone: the largest and oldest first, each at most once.
 /// The last result of `UpdatePlan` stays. `None` if nothing could be cut.
 #[must_use]
-pub(super) fn cut_results(
-    messages: &[Arc<Message>],
-    end: usize,
-    excess: usize,
-    edition: Edition,
-) -> Option<Vec<Arc<Message>>> {
+pub(super) fn cut_results(messages: &[Arc<Message>], end: usize, excess: usize) -> Option<Vec<Arc<Message>>> {
     let mut found = results(messages, 0..end);
     let plan = found.iter().rposition(|result| result.tool == UPDATE_PLAN && !result.is_error);
     if let Some(plan) = plan {
@@ -67,9 +61,7 @@ pub(super) fn cut_results(
              changes something.]",
             result.bytes
         );
-        // Earlier editions forgot the quotes around the words, and stopped up to two bytes for each result too early.
-        let left = if edition >= Edition::Fourth { encoded(&words) } else { words.len() };
-        freed = freed.saturating_add(result.bytes.saturating_sub(left));
+        freed = freed.saturating_add(result.bytes.saturating_sub(encoded(&words)));
         changes.insert((result.message, result.block), words);
     }
     replaced(messages, &changes)

@@ -76,40 +76,40 @@ fn check_form(messages: &[Arc<Message>]) {
 #[test]
 fn the_largest_and_oldest_go_first_and_the_plan_stays() {
     let messages = conversation(&[vec![1_000], vec![4_000], vec![3_500], vec![1_002], vec![1]]);
-    let cut = cut_results(&messages, 9, 9_000, Edition::NEWEST).unwrap();
+    let cut = cut_results(&messages, 9, 9_000).unwrap();
     let changed: Vec<usize> = (0..messages.len()).filter(|at| messages[*at] != cut[*at]).collect();
     assert_eq!(changed, [4], "one large one is enough, and the plan (3,500 = 7 × 500) is not touched");
     let text = format!("{:?}", cut[4]);
     assert!(text.contains("bytes of this result were cut") && text.contains("call again"), "{text}");
-    let all = cut_results(&messages, 9, usize::MAX, Edition::NEWEST).unwrap();
+    let all = cut_results(&messages, 9, usize::MAX).unwrap();
     assert_eq!(all[6], messages[6], "the last result of UpdatePlan");
-    assert_eq!(cut_results(&all, 9, usize::MAX, Edition::NEWEST), None, "nothing is cut twice");
+    assert_eq!(cut_results(&all, 9, usize::MAX), None, "nothing is cut twice");
 }
 
 /// What was cut is counted as it is encoded, quotes included: one byte more than a result frees takes the next one, too.
 #[test]
 fn cutting_stops_when_the_excess_is_gone_and_not_before() {
     let messages = conversation(&[vec![225, 5_255], vec![]]);
-    let start = tail(&messages, 0, 1);
-    let freed = |excess, edition| {
-        let cut = cut_results(&messages, start, excess, edition).unwrap();
+    let start = tail(&messages, 0);
+    let freed = |excess| {
+        let cut = cut_results(&messages, start, excess).unwrap();
         total(&messages) - total(&cut)
     };
-    let one = freed(1, Edition::NEWEST);
-    let all = freed(usize::MAX, Edition::NEWEST);
+    let one = freed(1);
+    let all = freed(usize::MAX);
     assert!(one < all);
-    assert_eq!(freed(one, Edition::NEWEST), one);
-    assert_eq!(freed(one + 1, Edition::NEWEST), all);
-    assert_eq!(freed(one + 1, Edition::Third), one, "sessions of earlier editions are folded as they were");
+    assert_eq!(freed(one), one);
+    assert_eq!(freed(one + 1), all);
 }
 
 #[test]
 fn the_tail_is_of_whole_turns() {
     let messages = conversation(&[vec![10], vec![10], vec![10], vec![10], vec![10], vec![10]]);
-    assert_eq!(tail(&messages, usize::MAX, 4), 13 - 8, "four turns");
-    assert_eq!(tail(&messages, usize::MAX, usize::MAX), 1, "all that fit");
-    assert_eq!(tail(&messages, 0, 4), 11, "the last one in any case");
-    assert_eq!(tail(&messages[..1], 0, 4), 1, "an opening alone has none");
+    let four: usize = messages[5..].iter().map(|message| weight(message)).sum();
+    assert_eq!(tail(&messages, four), 13 - 8, "four turns");
+    assert_eq!(tail(&messages, usize::MAX), 1, "all that fit");
+    assert_eq!(tail(&messages, 0), 11, "the last one in any case");
+    assert_eq!(tail(&messages[..1], 0), 1, "an opening alone has none");
 }
 
 #[test]
@@ -134,26 +134,25 @@ proptest! {
     fn what_is_shorter_is_still_a_conversation(
         turns in proptest::collection::vec(proptest::collection::vec(0usize..6_000, 0..4), 0..12),
         budget in 0usize..40_000,
-        most in 1usize..14,
         excess in 0usize..60_000,
     ) {
         let messages = conversation(&turns);
-        let start = tail(&messages, budget, most);
-        let cut = cut_results(&messages, start, excess, Edition::NEWEST);
+        let start = tail(&messages, budget);
+        let cut = cut_results(&messages, start, excess);
         if let Some(cut) = &cut {
             check_form(cut);
             prop_assert!(total(cut) < total(&messages));
             prop_assert_eq!(&cut[0], &messages[0]);
             prop_assert_eq!(&cut[start..], &messages[start..]);
             if total(&messages) - total(cut) < excess {
-                prop_assert_eq!(cut_results(cut, start, usize::MAX, Edition::NEWEST), None, "all that there is was cut");
+                prop_assert_eq!(cut_results(cut, start, usize::MAX), None, "all that there is was cut");
             }
         }
         let shorter = summarised(cut.as_ref().unwrap_or(&messages), start, "summary".into());
         check_form(&shorter);
         prop_assert_eq!(&shorter[0].content[0], &messages[0].content[0]);
         prop_assert_eq!(&shorter[1..], &messages[start..]);
-        prop_assert_eq!(tail(&shorter, budget, most), shorter.len() - (messages.len() - start), "the same tail");
+        prop_assert_eq!(tail(&shorter, budget), shorter.len() - (messages.len() - start), "the same tail");
         if let Some(trimmed) = trim_results(&shorter, 1, excess) {
             check_form(&trimmed);
             prop_assert!(total(&trimmed) < total(&shorter));
@@ -174,7 +173,7 @@ fn thinking_goes_behind_the_first_change_and_nowhere_else() {
         content.insert(1, Content::RedactedThinking { data: "sealed".into() });
         content.insert(2, thinking(None));
     }
-    let cut = cut_results(&messages, 5, usize::MAX, Edition::NEWEST).unwrap();
+    let cut = cut_results(&messages, 5, usize::MAX).unwrap();
     let shorter = without_unbound_thinking(&messages, cut);
     let kinds = |at: usize| -> Vec<bool> {
         let is_thought =

@@ -19,10 +19,10 @@ use super::verdict::{Verdict, VerdictReport};
 use crate::conversation::ConversationLog;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::machine::{AgentResult, ExecutionEnd, ExecutionFacts, PlanUpdates};
-use crate::memory::{Recalled, RecalledMemory, UseRule};
+use crate::memory::RecalledMemory;
 use crate::message::{Content, Message, Role, ToolCall};
 use crate::request::{ModelRequest, Purpose, ToolChoice};
-use crate::setup::{AgentSetup, Edition, ModelChoice};
+use crate::setup::{AgentSetup, ModelChoice};
 use crate::tool::{Refusal, ToolAccess, ToolOutcome};
 use crate::usage::Usage;
 use calls::{CallSlot, SlotState};
@@ -38,8 +38,6 @@ const WORDS_BYTES: usize = 64 * 1024;
 /// One execution of an agent, from its first model turn to its end; kept afterwards in case the agent continues.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Execution {
-    /// The rules by which commands are recorded.
-    edition: Edition,
     agent: String,
     model: ModelChoice,
     /// The models to continue with when the model's provider fails for good.
@@ -71,9 +69,8 @@ pub struct Execution {
     usage: Usage,
     last_text: String,
     was_silent: bool,
-    /// The memories that its system prompt ends with, and the rule by which their use is judged.
+    /// The memories that its system prompt ends with.
     memories: Vec<RecalledMemory>,
-    use_rule: UseRule,
 }
 
 /// The report with which an execution ends.
@@ -192,7 +189,6 @@ impl Execution {
         let content = std::iter::once(Content::text(opening)).chain(pictures).collect();
         conversation.push(Message { role: Role::User, content });
         Self {
-            edition: Edition::First,
             agent: agent.config.name.clone(),
             model: agent.model.clone(),
             alternatives,
@@ -216,26 +212,19 @@ impl Execution {
             last_text: String::new(),
             was_silent: false,
             memories: Vec::new(),
-            use_rule: UseRule::default(),
         }
-    }
-
-    /// The same under the rules of an edition; the first is the default.
-    #[must_use]
-    pub fn under(self, edition: Edition) -> Self {
-        Self { edition, ..self }
     }
 
     /// The same with the memories that its system prompt ends with.
     #[must_use]
-    pub fn with_memories(self, recalled: &Recalled) -> Self {
-        Self { memories: recalled.memories.clone(), use_rule: recalled.use_rule, ..self }
+    pub fn with_memories(self, memories: Vec<RecalledMemory>) -> Self {
+        Self { memories, ..self }
     }
 
-    /// Its memories, and the rule by which their use is judged.
+    /// Its memories.
     #[must_use]
-    pub fn memories(&self) -> (&[RecalledMemory], UseRule) {
-        (&self.memories, self.use_rule)
+    pub fn memories(&self) -> &[RecalledMemory] {
+        &self.memories
     }
 
     /// The agent's name.

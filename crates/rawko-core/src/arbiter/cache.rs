@@ -13,15 +13,12 @@ use super::prompt::Templates;
 use super::question::ArbiterQuestion;
 use crate::machine::Decision;
 use crate::message::{Content, Message, Role, ToolCall};
-use crate::setup::{Edition, ModelChoice};
+use crate::setup::ModelChoice;
 use crate::text::hex;
 
 /// Increase it with every change of the built-in text around a template, of the meaning of an input, or of how an
 /// answer is read: cached answers from before the change are then not used.
 pub const PROMPT_VERSION: u32 = 2;
-
-/// The version in the keys of runs that were begun before it was first increased.
-const FIRST_PROMPT_VERSION: u32 = 1;
 
 /// Names of fields that hold a time or a duration.
 const VOLATILE: [&str; 11] = [
@@ -38,15 +35,9 @@ const VOLATILE: [&str; 11] = [
     "timestamp",
 ];
 
-/// The cache key of `question` to the model `choice` with these templates, in a run of that edition: SHA-256 in
-/// hexadecimal.
+/// The cache key of `question` to the model `choice` with these templates: SHA-256 in hexadecimal.
 #[must_use]
-pub fn cache_key(
-    question: &ArbiterQuestion,
-    choice: &ModelChoice,
-    templates: &Templates,
-    edition: Edition,
-) -> String {
+pub fn cache_key(question: &ArbiterQuestion, choice: &ModelChoice, templates: &Templates) -> String {
     let (point, input, template) = match question {
         ArbiterQuestion::Select(input) => ("select", serde_json::to_value(input), &templates.select),
         ArbiterQuestion::Evaluate { input, .. } => {
@@ -54,7 +45,7 @@ pub fn cache_key(
         }
     };
     let question = json!({
-        "version": if edition >= Edition::Third { PROMPT_VERSION } else { FIRST_PROMPT_VERSION },
+        "version": PROMPT_VERSION,
         "point": point,
         // The inputs have string keys and finite numbers: encoding them cannot fail.
         "input": input.unwrap_or(Value::Null),
@@ -186,7 +177,7 @@ mod tests {
 
     fn key(input: Value) -> String {
         let question = ArbiterQuestion::Select(Box::new(serde_json::from_value(input).unwrap()));
-        cache_key(&question, &choice("m"), &Templates::default(), Edition::NEWEST)
+        cache_key(&question, &choice("m"), &Templates::default())
     }
 
     #[track_caller]
@@ -231,27 +222,18 @@ mod tests {
     }
 
     #[test]
-    fn model_template_and_version_change_the_key() {
+    fn model_and_template_change_the_key() {
         let question = ArbiterQuestion::Select(Box::new(serde_json::from_value(select()).unwrap()));
         let templates = Templates::default();
-        let key = |edition| cache_key(&question, &choice("m"), &templates, edition);
-        assert_eq!(key(Edition::First), key(Edition::Second));
-        assert_ne!(key(Edition::Second), key(Edition::Third));
-        let usual = cache_key(&question, &choice("m"), &templates, Edition::NEWEST);
+        let usual = cache_key(&question, &choice("m"), &templates);
         assert_eq!(usual.len(), 64);
-        assert_ne!(usual, cache_key(&question, &choice("n"), &templates, Edition::NEWEST));
+        assert_ne!(usual, cache_key(&question, &choice("n"), &templates));
         let other = ModelChoice { provider: "q".into(), ..choice("m") };
-        assert_ne!(usual, cache_key(&question, &other, &templates, Edition::NEWEST));
+        assert_ne!(usual, cache_key(&question, &other, &templates));
         let select = format!("{} ", templates.select);
-        assert_ne!(
-            usual,
-            cache_key(&question, &choice("m"), &Templates { select, ..templates.clone() }, Edition::NEWEST)
-        );
+        assert_ne!(usual, cache_key(&question, &choice("m"), &Templates { select, ..templates.clone() }));
         let evaluate = format!("{} ", templates.evaluate);
-        assert_eq!(
-            usual,
-            cache_key(&question, &choice("m"), &Templates { evaluate, ..templates }, Edition::NEWEST)
-        );
+        assert_eq!(usual, cache_key(&question, &choice("m"), &Templates { evaluate, ..templates }));
     }
 
     #[test]

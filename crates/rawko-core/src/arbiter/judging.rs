@@ -232,9 +232,7 @@ fn changed(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     if let Some(step) = case.open_step() {
         let reason = "The next step of the plan is open";
         return Some(match role_of_step(&step.description).and_then(|role| case.agent_for(role)) {
-            Some(worker) if worker.name != last.agent => {
-                Ruling::select("next-step", worker, sure && case.words_count(), reason)
-            }
+            Some(worker) if worker.name != last.agent => Ruling::select("next-step", worker, false, reason),
             // Some agents never mark a step as complete. One that changes nothing more has done them.
             Some(_) | None if !last.wrote() && case.record.wrote() && case.record.in_a_row() > 1 => {
                 return examined(case, last, false);

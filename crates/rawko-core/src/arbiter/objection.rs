@@ -6,7 +6,6 @@ use super::execution_record::ExecutionRecord;
 use super::input::{ExecutionSummary, RunFacts};
 use crate::agent::{Finding, Verdict};
 use crate::facts::{self, CommandEffect, CommandFact, CommandResult};
-use crate::setup::Edition;
 
 /// Findings that are named.
 const FINDINGS: usize = 5;
@@ -51,13 +50,13 @@ impl Objection {
     /// What stands against a COMPLETE after these executions (oldest first), if anything does. A red check does not if
     /// the verification commands of `verify` include its runner: then these decide.
     #[must_use]
-    pub fn of(history: &[ExecutionSummary], verify: &[&str], edition: Edition) -> Option<Self> {
+    pub fn of(history: &[ExecutionSummary], verify: &[&str]) -> Option<Self> {
         let facts = RunFacts::default();
-        Self::in_record(&ExecutionRecord::of(history, None, &facts), verify, edition)
+        Self::in_record(&ExecutionRecord::of(history, None, &facts), verify)
     }
 
     /// The same for a record. Verification commands that passed on the tree as it is now count as well.
-    pub(super) fn in_record(record: &ExecutionRecord<'_>, verify: &[&str], edition: Edition) -> Option<Self> {
+    pub(super) fn in_record(record: &ExecutionRecord<'_>, verify: &[&str]) -> Option<Self> {
         if record.newest_first().all(did_nothing) {
             return Some(Self::NothingDone);
         }
@@ -65,9 +64,9 @@ impl Objection {
             return Some(against);
         }
         let verified = verify.iter().copied().chain(record.passed_verification());
-        let covered: BTreeSet<String> = verified.flat_map(|command| runners(command, edition)).collect();
-        let (red, excused) = red_check(record, edition)?;
-        let is_covered = match red_runners(&red.command, edition) {
+        let covered: BTreeSet<String> = verified.flat_map(runners).collect();
+        let (red, excused) = red_check(record)?;
+        let is_covered = match red_runners(&red.command) {
             Some(runners) => runners.is_subset(&covered),
             None => !covered.is_empty(),
         };
@@ -79,9 +78,9 @@ impl Objection {
 impl RedCheck {
     /// The newest check after these executions (oldest first), if it failed.
     #[must_use]
-    pub fn of(history: &[ExecutionSummary], edition: Edition) -> Option<Self> {
+    pub fn of(history: &[ExecutionSummary]) -> Option<Self> {
         let facts = RunFacts::default();
-        red_check(&ExecutionRecord::of(history, None, &facts), edition).map(|(red, _)| red)
+        red_check(&ExecutionRecord::of(history, None, &facts)).map(|(red, _)| red)
     }
 }
 
@@ -169,17 +168,13 @@ fn verdict_against(record: &ExecutionRecord<'_>) -> Option<Objection> {
 }
 
 /// The newest red check that no later one takes back, and whether it is excused: nothing was changed, and the agent that
-/// ran it approves, because running it was its task. Earlier editions look only at what ran after the last change.
-fn red_check(record: &ExecutionRecord<'_>, edition: Edition) -> Option<(RedCheck, bool)> {
-    let by_runner = edition < Edition::Fourth;
-    let mut greens = Greens { edition, ..Greens::default() };
+/// ran it approves, because running it was its task.
+fn red_check(record: &ExecutionRecord<'_>) -> Option<(RedCheck, bool)> {
+    let mut greens = Greens::default();
     let mut since = CommandEffect::Reads;
     for entry in record.newest_first() {
         for fact in entry.commands().iter().rev() {
             let followed_by = since.max(entry.followed_by(fact));
-            if by_runner && (!fact.is_check || followed_by != CommandEffect::Reads) {
-                continue;
-            }
             match fact.result() {
                 CommandResult::Passed => greens.add(fact),
                 CommandResult::Failed if fact.is_check && !greens.take_back(fact) => {
@@ -199,9 +194,6 @@ fn red_check(record: &ExecutionRecord<'_>, edition: Edition) -> Option<(RedCheck
         if entry.wrote() {
             since = CommandEffect::Writes;
         }
-        if by_runner && entry.wrote() {
-            break;
-        }
     }
     None
 }
@@ -209,7 +201,6 @@ fn red_check(record: &ExecutionRecord<'_>, edition: Edition) -> Option<(RedCheck
 /// The commands that passed after the one that is looked at.
 #[derive(Default)]
 struct Greens<'a> {
-    edition: Edition,
     facts: Vec<&'a CommandFact>,
 }
 
@@ -220,36 +211,27 @@ impl<'a> Greens<'a> {
 
     /// Whether they take a red check back: the same check, or checks of all its runners that ran no fewer tests.
     fn take_back(&self, red: &CommandFact) -> bool {
-        let checks = || self.facts.iter().filter(|fact| fact.is_check);
-        if self.edition < Edition::Fourth {
-            let heard: BTreeSet<String> =
-                checks().flat_map(|fact| runners(&fact.command, self.edition)).collect();
-            return runners(&red.command, self.edition).is_subset(&heard);
-        }
         if self.facts.iter().any(|fact| facts::are_same_checks(&fact.command, &red.command)) {
             return true;
         }
         let executed = |fact: &CommandFact| Some(fact.summary.as_ref()?.counts?.executed);
         // One that ran no test says nothing.
-        let ran = || checks().filter(|fact| executed(fact) != Some(0));
+        let ran = || self.facts.iter().filter(|fact| fact.is_check && executed(fact) != Some(0));
         let enough = executed(red).is_none_or(|tests| ran().any(|fact| executed(fact) >= Some(tests)));
-        let heard: BTreeSet<String> = ran().flat_map(|fact| runners(&fact.command, self.edition)).collect();
-        let has_runners =
-            red_runners(&red.command, self.edition).map_or(!heard.is_empty(), |own| own.is_subset(&heard));
+        let heard: BTreeSet<String> = ran().flat_map(|fact| runners(&fact.command)).collect();
+        let has_runners = red_runners(&red.command).map_or(!heard.is_empty(), |own| own.is_subset(&heard));
         enough && has_runners
     }
 }
 
 /// The runners in a red check; `None` where only its output shows that it is one.
-fn red_runners(command: &str, edition: Edition) -> Option<BTreeSet<String>> {
-    let is_hidden = edition >= Edition::Fourth && facts::runners_of(command).is_empty();
-    (!is_hidden).then(|| runners(command, edition))
+fn red_runners(command: &str) -> Option<BTreeSet<String>> {
+    Some(facts::runners_of(command)).filter(|runners| !runners.is_empty())
 }
 
-/// The runners in a command, each with its subcommand; never empty.
-fn runners(command: &str, edition: Edition) -> BTreeSet<String> {
-    let known = if edition >= Edition::Third { facts::runners_of(command) } else { BTreeSet::new() };
-    if known.is_empty() { BTreeSet::from([facts::runner(command)]) } else { known }
+/// The runners in a command, each with its subcommand. Where none is known, the command stands for itself.
+fn runners(command: &str) -> BTreeSet<String> {
+    red_runners(command).unwrap_or_else(|| BTreeSet::from([command.to_owned()]))
 }
 
 #[cfg(test)]
@@ -285,8 +267,7 @@ mod tests {
 
     #[track_caller]
     fn check(history: &[ExecutionSummary], verify: &[&str], expected: Option<&str>) {
-        let objection =
-            Objection::of(history, verify, Edition::NEWEST).map(|objection| objection.to_string());
+        let objection = Objection::of(history, verify).map(|objection| objection.to_string());
         assert_eq!(objection.as_deref(), expected);
     }
 
@@ -316,10 +297,6 @@ mod tests {
         let red = Some("the last check was red: `ruff check . && pytest` exited with 1");
         check(&dev(&[both, ("pytest", 0)]), &[], red);
         check(&dev(&[both, ("pytest", 0), ("ruff check .", 0)]), &[], None);
-        // As it was in older journals.
-        let old =
-            Objection::of(&dev(&[("uv run pytest", 1), ("uv run ruff check .", 0)]), &[], Edition::Second);
-        assert_eq!(old, None);
     }
 
     /// One execution that changed a file and ran these, each with its exit status and how many tests ran.
@@ -355,9 +332,6 @@ mod tests {
             &[],
             Some("the last check was red: `pytest -q` exited with 1"),
         );
-        // As it was in older journals.
-        let narrow = counted(&[red, ("pytest tests/one.py", 0, Some(2))]);
-        assert_eq!(Objection::of(&narrow, &[], Edition::Third), None);
     }
 
     /// Only what it printed shows that a runner was in it.
@@ -383,17 +357,12 @@ mod tests {
             }
             history
         };
-        let said = |history: &[ExecutionSummary], edition| {
-            RedCheck::of(history, edition).map(|red| red.to_string()).unwrap_or_default()
-        };
         let red = "the last check was red: `pytest -q` exited with 1; ";
         let possible = format!("{red}something may have been written since, but no check has passed");
         check(&history("possible"), &[], Some(&possible));
         check(&history("sure"), &[], None);
         let sure = format!("{red}files were written since, and no check has passed after that");
-        assert_eq!(said(&history("sure"), Edition::Fourth), sure);
-        assert_eq!(said(&history("sure"), Edition::Third), "");
-        assert_eq!(Objection::of(&history("possible"), &[], Edition::Third), None);
+        assert_eq!(RedCheck::of(&history("sure")).map(|red| red.to_string()), Some(sure));
     }
 
     #[test]

@@ -8,7 +8,6 @@ use super::input::{AgentDescription, EvaluateProgressInput, SelectAgentInput};
 use super::prompt::{Prompt, Templates};
 use super::rules::{Case, Ruling, rule_on_progress, rule_on_selection};
 use crate::machine::Decision;
-use crate::setup::Edition;
 
 /// A question to the arbiter.
 #[derive(Debug, Clone, PartialEq)]
@@ -58,12 +57,12 @@ impl ArbiterQuestion {
         }
     }
 
-    /// The ruling of the rules of that edition, if one fits.
+    /// The ruling of the rules, if one fits.
     #[must_use]
-    pub fn rule(&self, edition: Edition) -> Option<Ruling> {
+    pub fn rule(&self) -> Option<Ruling> {
         match self {
-            Self::Select(input) => rule_on_selection(input, edition),
-            Self::Evaluate { input, agents } => rule_on_progress(input, agents, edition),
+            Self::Select(input) => rule_on_selection(input),
+            Self::Evaluate { input, agents } => rule_on_progress(input, agents),
         }
     }
 
@@ -74,8 +73,8 @@ impl ArbiterQuestion {
     /// again: the ruling that stands in for it.
     pub fn upheld(&self, decision: Decision) -> Result<Decision, Ruling> {
         let case = match self {
-            Self::Select(input) => Case::of_selection(input, Edition::NEWEST),
-            Self::Evaluate { input, agents } => Case::of_progress(input, agents, Edition::NEWEST),
+            Self::Select(input) => Case::of_selection(input),
+            Self::Evaluate { input, agents } => Case::of_progress(input, agents),
         };
         // In a run, the verification is done again for each COMPLETE.
         let red = || {
@@ -92,12 +91,12 @@ impl ArbiterQuestion {
 
     /// The ruling of the rules, or the fallback if none fits. `None` only if there are no agents.
     #[must_use]
-    pub fn rule_or_fallback(&self, edition: Edition, default: Option<&str>) -> Option<Ruling> {
+    pub fn rule_or_fallback(&self, default: Option<&str>) -> Option<Ruling> {
         let fallback = || {
             let decision = self.fallback(default)?;
             Some(Ruling { decision, rule: "fallback", certain: false })
         };
-        self.rule(edition).or_else(fallback)
+        self.rule().or_else(fallback)
     }
 
     /// The fallback without a usable answer. `None` only if there are no agents.

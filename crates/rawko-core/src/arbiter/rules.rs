@@ -20,7 +20,6 @@ use super::words::stems;
 use super::{judging, selecting};
 use crate::agent::{AgentRole, Verdict};
 use crate::machine::{Decision, Plan, PlanStep};
-use crate::setup::Edition;
 
 /// The rule that stands in for a COMPLETE against the record.
 const AGAINST_THE_RECORD: &str = "against-the-record";
@@ -36,21 +35,17 @@ pub struct Ruling {
     pub certain: bool,
 }
 
-/// Selects the next agent, if a rule of that edition fits.
+/// Selects the next agent, if a rule fits.
 #[must_use]
-pub fn rule_on_selection(input: &SelectAgentInput, edition: Edition) -> Option<Ruling> {
-    let case = Case::of_selection(input, edition);
+pub fn rule_on_selection(input: &SelectAgentInput) -> Option<Ruling> {
+    let case = Case::of_selection(input);
     selecting::rule(&case, input.last_error.as_ref()).map(|ruling| case.upheld(ruling))
 }
 
-/// Decides what follows an execution, if a rule of that edition fits. `agents` are those that can be chosen.
+/// Decides what follows an execution, if a rule fits. `agents` are those that can be chosen.
 #[must_use]
-pub fn rule_on_progress(
-    input: &EvaluateProgressInput,
-    agents: &[AgentDescription],
-    edition: Edition,
-) -> Option<Ruling> {
-    let case = Case::of_progress(input, agents, edition);
+pub fn rule_on_progress(input: &EvaluateProgressInput, agents: &[AgentDescription]) -> Option<Ruling> {
+    let case = Case::of_progress(input, agents);
     judging::rule(&case, &input.last_execution).map(|ruling| case.upheld(ruling))
 }
 
@@ -63,11 +58,10 @@ pub(super) struct Case<'a> {
     pub(super) team: Team<'a>,
     pub(super) constraints: &'a ConstraintContext,
     pub(super) facts: &'a RunFacts,
-    edition: Edition,
 }
 
 impl<'a> Case<'a> {
-    pub(super) fn of_selection(input: &'a SelectAgentInput, edition: Edition) -> Self {
+    pub(super) fn of_selection(input: &'a SelectAgentInput) -> Self {
         Self {
             task: &input.task,
             plan: input.plan.as_ref(),
@@ -75,15 +69,10 @@ impl<'a> Case<'a> {
             team: Team::new(&input.available_agents),
             constraints: &input.constraints,
             facts: &input.facts,
-            edition,
         }
     }
 
-    pub(super) fn of_progress(
-        input: &'a EvaluateProgressInput,
-        agents: &'a [AgentDescription],
-        edition: Edition,
-    ) -> Self {
+    pub(super) fn of_progress(input: &'a EvaluateProgressInput, agents: &'a [AgentDescription]) -> Self {
         Self {
             task: &input.task,
             plan: input.plan.as_ref(),
@@ -91,13 +80,7 @@ impl<'a> Case<'a> {
             team: Team::new(agents),
             constraints: &input.constraints,
             facts: &input.facts,
-            edition,
         }
-    }
-
-    /// Whether words of a text leave a ruling certain. They did under the rules of older journals.
-    pub(super) fn words_count(&self) -> bool {
-        self.edition < Edition::Second
     }
 
     /// A ruling that is not COMPLETE against the record, and is certain of a COMPLETE only if checks passed after the
@@ -107,7 +90,7 @@ impl<'a> Case<'a> {
         if let Some(instead) = self.against_record(&ruling.decision) {
             return instead;
         }
-        let is_done = matches!(ruling.decision, Decision::Complete { .. }) && self.edition >= Edition::Second;
+        let is_done = matches!(ruling.decision, Decision::Complete { .. });
         let proven = || {
             self.record.checks() == Checks::Passed && self.is_approved() && !self.record.has_unknown_failure()
         };
@@ -123,10 +106,10 @@ impl<'a> Case<'a> {
 
     /// What stands in for a COMPLETE against the record: the work goes back to whoever changes files.
     pub(super) fn against_record(&self, decision: &Decision) -> Option<Ruling> {
-        if self.edition < Edition::Second || !matches!(decision, Decision::Complete { .. }) {
+        if !matches!(decision, Decision::Complete { .. }) {
             return None;
         }
-        let reason = Objection::in_record(&self.record, &[], self.edition)?.to_string();
+        let reason = Objection::in_record(&self.record, &[])?.to_string();
         Some(self.back_to_work(&reason))
     }
 
@@ -166,7 +149,7 @@ impl<'a> Case<'a> {
         match role_of_step(&step.description) {
             Some(role) => {
                 let worker = self.agent_for(role).or_else(|| self.fixer())?;
-                Some(Worker { sure: worker.sure && self.words_count(), ..worker })
+                Some(Worker { sure: false, ..worker })
             }
             None => self.fixer(),
         }
@@ -280,15 +263,12 @@ mod tests {
 
     #[track_caller]
     fn check(scene: InputBuilder, history: Vec<ExecutionSummary>, expected: &str) {
-        check_ruling(
-            rule_on_progress(&scene.history(history).evaluate(), &builtin(), Edition::NEWEST),
-            expected,
-        );
+        check_ruling(rule_on_progress(&scene.history(history).evaluate(), &builtin()), expected);
     }
 
     #[track_caller]
     fn check_select(scene: InputBuilder, history: Vec<ExecutionSummary>, expected: &str) {
-        check_ruling(rule_on_selection(&scene.history(history).select(), Edition::NEWEST), expected);
+        check_ruling(rule_on_selection(&scene.history(history).select()), expected);
     }
 
     fn done() -> InputBuilder {
@@ -358,7 +338,6 @@ mod tests {
         let reason = rule_on_progress(
             &done().history(vec![dev(1), judged("reviewer", 2, "rejected")]).evaluate(),
             &builtin(),
-            Edition::NEWEST,
         );
         assert!(reason.unwrap().decision.reason().contains("a.rs:3: it leaks"));
     }
@@ -480,7 +459,7 @@ mod tests {
         let alone = InputBuilder::default().with(json!({"availableAgents": []}));
         check_select(alone, vec![], "no rule");
         let input = done().history([wrote("developer", 1, json!({}))]).evaluate();
-        check_ruling(rule_on_progress(&input, &[], Edition::NEWEST), "no rule");
+        check_ruling(rule_on_progress(&input, &[]), "no rule");
     }
 
     #[test]

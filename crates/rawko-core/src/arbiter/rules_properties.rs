@@ -10,7 +10,6 @@ use super::rules::{Ruling, rule_on_progress, rule_on_selection};
 use super::testing::{InputBuilder, builtin, execution};
 use crate::agent::Verdict;
 use crate::machine::Decision;
-use crate::setup::Edition;
 
 fn command() -> impl Strategy<Value = Value> {
     let name = prop::sample::select(vec!["cargo test", "pytest -q", "grep x y"]);
@@ -67,7 +66,7 @@ fn facts() -> impl Strategy<Value = RunFacts> {
 
 fn check(ruling: Option<Ruling>, record: &ExecutionRecord<'_>) -> Result<(), TestCaseError> {
     let Some(Ruling { decision: Decision::Complete { .. }, rule, certain }) = ruling else { return Ok(()) };
-    let objection = Objection::in_record(record, &[], Edition::NEWEST);
+    let objection = Objection::in_record(record, &[]);
     prop_assert!(objection.is_none(), "{rule}: {objection:?}");
     let last = record.last().unwrap();
     prop_assert!(!matches!(last.verdict(), Some(Verdict::Rejected | Verdict::Blocked)), "{rule}");
@@ -99,9 +98,9 @@ proptest! {
             .history(history);
         let input = scene.evaluate();
         let record = ExecutionRecord::of(&input.history, Some(&input.last_execution), &input.facts);
-        check(rule_on_progress(&input, &builtin(), Edition::NEWEST), &record)?;
+        check(rule_on_progress(&input, &builtin()), &record)?;
         let input = scene.select();
         let record = ExecutionRecord::of(&input.history, None, &input.facts);
-        check(rule_on_selection(&input, Edition::NEWEST), &record)?;
+        check(rule_on_selection(&input), &record)?;
     }
 }

@@ -36,7 +36,7 @@ pub struct CommandFact {
     /// What the test runner in it printed about its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<RunnerSummary>,
-    /// What it may have done to files; absent in records of the first edition.
+    /// What it may have done to files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub effect: Option<CommandEffect>,
 }

@@ -2,7 +2,6 @@
 //! (`docs/spec/tools-and-permissions.md`, "Verified completion"; `docs/spec/arbiter.md`).
 
 mod command;
-mod earlier;
 mod runners;
 mod shell;
 mod statuses;
@@ -13,7 +12,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::integrity::{Baseline, Doubt, DoubtReason, Integrity, IntegrityResult, OriginalRun};
 pub use command::{CommandEffect, CommandFact, CommandResult, OwnStatus};
-pub(crate) use earlier::{is_check, names_written_files, runner};
 pub use shell::ends_with_pipe;
 pub(crate) use shell::{Examined, are_same_checks, examine, runners_of};
 pub use test_report::{RunnerSummary, TestCounts, parse_test_counts, summarize};
@@ -57,11 +55,10 @@ pub struct TreeInspection {
     pub execution: DiffStat,
     /// The changes since before the run's first change.
     pub run: DiffStat,
-    /// The files of `run`, by path; bounded, `run.files` counts all. Absent from journals of versions that did not list
-    /// them.
+    /// The files of `run`, by path; bounded, `run.files` counts all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<String>,
-    /// The files of `execution`, by path; bounded. Absent from journals of versions that did not list them.
+    /// The files of `execution`, by path; bounded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub execution_files: Vec<String>,
 }

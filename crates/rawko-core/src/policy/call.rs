@@ -3,7 +3,6 @@
 use crate::agent::{AgentConfig, Permissions, SKILL, SkillChoice};
 use crate::message::ToolCall;
 use crate::policy::{Verdict, bash, nearest_name, permissions_of_calls, tool_verdict};
-use crate::setup::Edition;
 
 /// Name of the tool whose `command` the `bashFilter` judges.
 pub const BASH: &str = "Bash";
@@ -13,8 +12,6 @@ pub const BASH: &str = "Bash";
 pub struct CallContext<'a> {
     /// Absolute path of the project's directory.
     pub project: &'a str,
-    /// The rules that the run began with.
-    pub edition: Edition,
     /// Whether the sandbox confines what Bash runs.
     pub is_confined: bool,
 }
@@ -38,9 +35,6 @@ pub fn call_verdict<S: AsRef<str>>(
     }
     let filter = agent.tools.bash_filter.as_ref();
     let is_filtered = filter.is_some() || permissions.run.is_some();
-    if !is_filtered && context.edition < Edition::Fourth {
-        return verdict;
-    }
     // A call without a command runs nothing: the tool's schema refuses it.
     let Some(command) = call.input.get("command").and_then(|c| c.as_str()) else { return verdict };
     let own = agent.permissions.clone().unwrap_or_default();
@@ -53,7 +47,6 @@ pub fn call_verdict<S: AsRef<str>>(
         denied: permissions.deny.as_deref().unwrap_or_default(),
         is_confined: context.is_confined,
         project: context.project,
-        edition: context.edition,
     };
     match bash::verdict(rules, command) {
         Verdict::Denied { rule, message, unlisted } => {
@@ -103,8 +96,7 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    const HERE: CallContext<'_> =
-        CallContext { project: "/project", edition: Edition::NEWEST, is_confined: false };
+    const HERE: CallContext<'_> = CallContext { project: "/project", is_confined: false };
 
     #[track_caller]
     fn check(config: &Value, command: &str, denied_by: Option<&str>) {

@@ -13,7 +13,6 @@ use super::tools::tool_verdict;
 use crate::agent::AgentConfig;
 use crate::error::ErrorCode;
 use crate::message::ToolCall;
-use crate::setup::Edition;
 use crate::text::truncate;
 use crate::tool::{ToolAccess, ToolOutcome, ToolSpec};
 
@@ -73,14 +72,7 @@ fn matches(pattern: &str, text: &str) -> bool {
 }
 
 /// The tools of servers that `agent` may use, if they are too many to be in its requests.
-pub(super) fn deferred<'a>(
-    agent: &AgentConfig,
-    specs: &'a [ToolSpec],
-    edition: Edition,
-) -> Vec<&'a ToolSpec> {
-    if edition < Edition::Sixth {
-        return Vec::new();
-    }
+pub(super) fn deferred<'a>(agent: &AgentConfig, specs: &'a [ToolSpec]) -> Vec<&'a ToolSpec> {
     let known: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
     let usable = specs.iter().filter(|spec| is_mcp_tool(&spec.name));
     let usable: Vec<&ToolSpec> =
@@ -150,13 +142,8 @@ fn server_of(name: &str) -> &str {
 
 /// The answer to a call of `ToolSearch` by `agent`; `None` if it has no such tool.
 #[must_use]
-pub fn search_tools(
-    agent: &AgentConfig,
-    specs: &[ToolSpec],
-    edition: Edition,
-    input: &Value,
-) -> Option<ToolOutcome> {
-    let deferred = deferred(agent, specs, edition);
+pub fn search_tools(agent: &AgentConfig, specs: &[ToolSpec], input: &Value) -> Option<ToolOutcome> {
+    let deferred = deferred(agent, specs);
     if deferred.is_empty() {
         return None;
     }
@@ -290,8 +277,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_offered(specs: &[ToolSpec], edition: Edition, tools: Value, expected: &[&str]) {
-        let offered = offered_tools(&agent(tools), specs, edition);
+    fn check_offered(specs: &[ToolSpec], tools: Value, expected: &[&str]) {
+        let offered = offered_tools(&agent(tools), specs);
         let names: Vec<&str> = offered.iter().map(|spec| spec.name.as_str()).collect();
         assert_eq!(names, expected);
     }
@@ -299,14 +286,13 @@ mod tests {
     #[test]
     fn a_few_tools_are_offered_and_many_are_found() {
         let names = ["Read", "Report", "mcp__github__tool_00", "mcp__github__tool_01"];
-        check_offered(&many(2), Edition::Sixth, json!({}), &names);
-        check_offered(&many(11), Edition::Sixth, json!({}), &["Read", "Report", MCP_CALL, TOOL_SEARCH]);
-        check_offered(&many(11), Edition::Sixth, json!({"allowed": ["Read"]}), &["Read", "Report"]);
+        check_offered(&many(2), json!({}), &names);
+        check_offered(&many(11), json!({}), &["Read", "Report", MCP_CALL, TOOL_SEARCH]);
+        check_offered(&many(11), json!({"allowed": ["Read"]}), &["Read", "Report"]);
         let one = json!({"allowed": ["mcp__github__tool_03"]});
-        check_offered(&many(11), Edition::Sixth, one, &["Report", "mcp__github__tool_03"]);
-        assert_eq!(offered_tools(&agent(json!({})), &many(11), Edition::Fifth).len(), 13);
+        check_offered(&many(11), one, &["Report", "mcp__github__tool_03"]);
         let large = [spec("mcp__a__b", &"x".repeat(20_000))];
-        check_offered(&large, Edition::Sixth, json!({}), &[MCP_CALL, TOOL_SEARCH]);
+        check_offered(&large, json!({}), &[MCP_CALL, TOOL_SEARCH]);
     }
 
     #[track_caller]
@@ -314,7 +300,7 @@ mod tests {
         let mut specs = many(60);
         specs.push(spec("mcp__tracker__create_ticket", "Opens a ticket in the tracker."));
         let blocked = agent(json!({"blocked": ["mcp__github__tool_07"]}));
-        let outcome = search_tools(&blocked, &specs, Edition::Sixth, &json!({"query": query})).unwrap();
+        let outcome = search_tools(&blocked, &specs, &json!({"query": query})).unwrap();
         for part in parts {
             assert!(outcome.content.contains(part), "{part:?} is missing in {}", outcome.content);
         }
@@ -333,9 +319,9 @@ mod tests {
         );
         check_search("", &["Names, without schema", "and 30 more"], &["schema: {", "tool_07"]);
         check_search("no-such-word", &["No tool has these words", "60"], &["mcp__"]);
-        let outcome = search_tools(&agent(json!({})), &many(11), Edition::Sixth, &json!({})).unwrap();
+        let outcome = search_tools(&agent(json!({})), &many(11), &json!({})).unwrap();
         assert!(outcome.is_error);
-        assert_eq!(search_tools(&agent(json!({})), &many(3), Edition::Sixth, &json!({"query": "x"})), None);
+        assert_eq!(search_tools(&agent(json!({})), &many(3), &json!({"query": "x"})), None);
     }
 
     #[track_caller]

@@ -4,7 +4,6 @@
 use crate::agent::{AgentConfig, Ask, Permissions, REPORT, SKILL, report_tool};
 use crate::policy::Verdict;
 use crate::policy::mcp::{deferred, entry_covers, stand_ins};
-use crate::setup::Edition;
 use crate::tool::ToolSpec;
 
 /// Tools by which plan updates and the outcome reach the machine. No filter takes them away: an agent
@@ -79,9 +78,9 @@ pub fn tool_verdict<S: AsRef<str>>(agent: &AgentConfig, tool: &str, known: &[S])
 /// the form of the agent's role. Where there are many tools of MCP servers among them, two others come in their place, by
 /// which they are found and called.
 #[must_use]
-pub fn offered_tools(agent: &AgentConfig, specs: &[ToolSpec], edition: Edition) -> Vec<ToolSpec> {
+pub fn offered_tools(agent: &AgentConfig, specs: &[ToolSpec]) -> Vec<ToolSpec> {
     let known: Vec<&str> = specs.iter().map(|s| s.name.as_str()).collect();
-    let deferred = deferred(agent, specs, edition);
+    let deferred = deferred(agent, specs);
     let is_deferred = |spec: &ToolSpec| deferred.iter().any(|other| other.name == spec.name);
     let offered = specs.iter().filter(|s| tool_verdict(agent, &s.name, &known).is_allowed());
     let own = |spec: &ToolSpec| {
@@ -225,7 +224,7 @@ mod tests {
             access: crate::tool::ToolAccess::ReadOnly,
         };
         let specs = [spec("Read"), spec("Bash"), spec("Report")];
-        let offered = offered_tools(&agent(&json!({"allowed": ["Read"]})), &specs, Edition::NEWEST);
+        let offered = offered_tools(&agent(&json!({"allowed": ["Read"]})), &specs);
         let names: Vec<_> = offered.iter().map(|s| s.name.as_str()).collect();
         assert_eq!(names, ["Read", "Report"]);
     }

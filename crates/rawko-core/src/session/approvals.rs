@@ -7,7 +7,6 @@ use crate::agent::Ask;
 use crate::approval::{ApprovalQuestion, DEFAULT_ASK_MS, call_digest};
 use crate::error::ErrorCode;
 use crate::message::ToolCall;
-use crate::setup::Edition;
 use crate::time::Timestamp;
 use crate::tool::{Refusal, ToolOutcome};
 
@@ -67,8 +66,7 @@ impl Ledger {
     /// Whether a person is asked for this where `agent` is refused it.
     pub(super) fn asks_for(&self, agent: &str, what: Ask) -> bool {
         let permissions = self.setup.agents.get(agent).map(|agent| &agent.permissions);
-        self.setup.edition >= Edition::Fifth
-            && permissions.is_some_and(|permissions| permissions.ask.iter().flatten().any(|ask| *ask == what))
+        permissions.is_some_and(|permissions| permissions.ask.iter().flatten().any(|ask| *ask == what))
     }
 
     /// What a person is asked for after this outcome of a call, which had `grants`. Empty if nobody is asked: something that

@@ -76,18 +76,11 @@ pub enum Effect {
         id: EffectId,
         /// The agent that is about to work.
         agent: String,
-        /// The task.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        task: Option<String>,
+        /// The task, bounded.
+        task: String,
         /// The plan's current step.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         step: Option<String>,
-        /// The whole plan. Only journals of [`MemoryEffects::First`](crate::memory::MemoryEffects) have it.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        plan: Option<String>,
-        /// The last reports. Only journals of [`MemoryEffects::First`](crate::memory::MemoryEffects) have them.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        history: Option<String>,
     },
     /// Keep what was learned, unless it is known already; answered by `MemoryKept`. Nothing is ever overwritten.
     Remember {
@@ -99,8 +92,7 @@ pub enum Effect {
         iteration: u32,
         /// The memory to keep.
         draft: Box<Draft>,
-        /// Files that the memory cites. In journals of [`MemoryEffects::First`](crate::memory::MemoryEffects): all that the execution
-        /// read or wrote.
+        /// Files that the memory cites.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         files: Vec<String>,
     },

@@ -12,7 +12,6 @@ use crate::facts::{BudgetFacts, CommandRun, Verification};
 use crate::machine::Decision;
 use crate::message::ToolCall;
 use crate::note::DecisionPoint;
-use crate::setup::Edition;
 use crate::text::keep_ends;
 use crate::tool::{ToolAccess, ToolOutcome};
 
@@ -136,13 +135,13 @@ impl Ledger {
     /// Whether another failure is one too many. Where it is that of going in circles, the run should say so.
     pub(super) fn fails_for_good(&self) -> bool {
         let failures = self.machine.context().consecutive_failures;
-        self.setup.edition >= Edition::Second && failures + 1 >= self.setup.limits.max_consecutive_failures
+        failures + 1 >= self.setup.limits.max_consecutive_failures
     }
 
     /// The error that ends a run which would have to wait longer than it may last.
     pub(super) fn cannot_wait(&mut self, after_ms: u64) -> Option<ErrorInfo> {
         let left = self.remaining().time_left_ms?;
-        if self.setup.edition < Edition::Fourth || after_ms <= left {
+        if after_ms <= left {
             return None;
         }
         self.limit = Some(LimitKind::Time);

@@ -22,7 +22,7 @@ use crate::error::ErrorInfo;
 use crate::machine::{AgentResult, Limits, Machine, Plan, PlanUpdates};
 use crate::note::Note;
 use crate::request::Purpose;
-use crate::setup::{Edition, ModelChoice, Setup};
+use crate::setup::{ModelChoice, Setup};
 use crate::time::Timestamp;
 use crate::usage::Usage;
 
@@ -96,7 +96,7 @@ impl Ledger {
             shared,
             tree: TreeEvidence::default(),
             extractor_tokens: 0,
-            detector: LoopDetector::new(setup.edition),
+            detector: LoopDetector::default(),
             drafted_plan: None,
             facts: RunFacts::default(),
             limit: None,
@@ -206,9 +206,6 @@ impl Ledger {
     /// an agent's own model consumed.
     pub(super) fn abandon_phase(&mut self, reaction: &mut Reaction) -> Usage {
         self.stop_work_timers();
-        if !self.is_patient_once() {
-            self.failing = None;
-        }
         self.abandon(|effect| !effect.is_run_deadline(), reaction)
     }
 
@@ -231,12 +228,8 @@ impl Ledger {
             tokens_used: self.run_tokens(),
             facts: &self.facts,
             now: self.now,
-            paused_ms: if self.setup.edition >= Edition::Second { self.spend.paused_ms() } else { 0 },
-            earlier_iterations: if self.setup.edition >= Edition::Third {
-                self.carried.iterations
-            } else {
-                0
-            },
+            paused_ms: self.spend.paused_ms(),
+            earlier_iterations: self.carried.iterations,
         }
     }
 

@@ -4,8 +4,7 @@
 //! It counts fingerprints: of tool calls as (tool, input, result, tree), of agent switches as (from, to, tree, plan),
 //! of failed verifications as (commands, output, tree). "Tree" is what the run itself has done to it. Doing and undoing
 //! is a circle too. Only progress resets the counts: no permission, override or resume does. What progress is,
-//! [`Novelty`] says; how long a run may go without, [`Stagnation`]. Under the first edition, every command that was not
-//! given before and every plan with other words is progress.
+//! [`Novelty`] says; how long a run may go without, [`Stagnation`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +16,6 @@ use crate::arbiter::Repetition;
 use crate::facts::{TreeInspection, Verification};
 use crate::machine::{Plan, StepStatus};
 use crate::message::ToolCall;
-use crate::setup::Edition;
 use crate::text::truncate;
 use crate::tool::{ToolAccess, ToolOutcome};
 
@@ -63,14 +61,11 @@ pub(super) type Fingerprint = [u8; 16];
 /// What a run has done and how often.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct LoopDetector {
-    edition: Edition,
     /// How often each call was seen since the last news, and each switch since the last progress.
     calls: BTreeMap<Fingerprint, u32>,
     switches: BTreeMap<Fingerprint, u32>,
     /// Failed verifications by tree. Their tree is the real one: progress in anything else does not excuse them.
     failed: BTreeMap<Fingerprint, u32>,
-    /// Distinct changes made so far, under the first edition.
-    changes: BTreeSet<Fingerprint>,
     /// Plans there have been.
     plans: BTreeSet<Fingerprint>,
     novelty: Novelty,
@@ -99,27 +94,13 @@ struct Brought {
 }
 
 impl LoopDetector {
-    pub(super) fn new(edition: Edition) -> Self {
-        Self { edition, novelty: Novelty::new(edition), ..Self::default() }
-    }
-
     /// A model is asked, by whomever.
     pub(super) fn asked(&mut self) {
-        if self.edition >= Edition::Second {
-            self.stagnation.asked();
-        }
+        self.stagnation.asked();
     }
 
     /// Counts the result of a tool call.
     pub(super) fn call(&mut self, call: &ToolCall, access: ToolAccess, outcome: &ToolOutcome) -> Alarm {
-        if self.edition < Edition::Second {
-            let changes =
-                access == ToolAccess::Mutating && (outcome.exit_code.is_some() || !outcome.is_error);
-            if changes && self.changes.insert(print(&[&call.name, &call.input.to_string()])) {
-                self.progress();
-            }
-            return self.repeated(call, outcome);
-        }
         let (news, alike) = self.novelty.judge(call, access, outcome);
         match news {
             News::Nothing => {}
@@ -200,7 +181,7 @@ impl LoopDetector {
             // Files that were changed in a way that cannot be seen in the calls.
             News::Learned => new_tree == Some(true),
             // What was written may have been taken back.
-            News::Changed => self.edition < Edition::Second || new_tree != Some(false),
+            News::Changed => new_tree != Some(false),
         };
         if fruitful {
             self.was_fruitful();
@@ -217,9 +198,6 @@ impl LoopDetector {
     /// Whether the plan is further than before. New words are not: it is the first one, or more of its steps are settled
     /// and something came of the work on them.
     fn planned(&mut self, plan: &Plan) -> bool {
-        if self.edition < Edition::Second {
-            return self.plans.insert(print_of_plan(plan));
-        }
         let is_settled = |status: StepStatus| match status {
             StepStatus::Complete | StepStatus::Skipped => true,
             StepStatus::Pending | StepStatus::InProgress | StepStatus::Failed => false,
@@ -429,16 +407,10 @@ mod tests {
         }
     }
 
-    /// The alarms of the steps under each edition, repeated for 40 rounds.
+    /// The alarms of the steps, repeated for 40 rounds.
     #[track_caller]
     fn check(round: &[&str], expected: &[(usize, Alarm)]) {
-        check_under(Edition::First, round, expected);
-        check_under(Edition::Second, round, expected);
-    }
-
-    #[track_caller]
-    fn check_under(edition: Edition, round: &[&str], expected: &[(usize, Alarm)]) {
-        let mut detector = LoopDetector::new(edition);
+        let mut detector = LoopDetector::default();
         let mut first = Vec::new();
         for number in 1..=40 {
             let worst = round.iter().map(|step| play(&mut detector, step)).max().unwrap();
@@ -446,7 +418,7 @@ mod tests {
                 first.push((number, worst));
             }
         }
-        assert_eq!(first, expected, "{edition:?} {round:?}");
+        assert_eq!(first, expected, "{round:?}");
     }
 
     #[test]
@@ -462,9 +434,7 @@ mod tests {
         check(&["sa>b", "e", "sb>a", "e"], &[(2, Nudge), (3, Change), (5, Stop)]);
         // Making the same plan again is not progress; nor is going back and forth between two.
         check(&["sa>a", "pone"], &[(4, Nudge), (6, Change), (8, Stop)]);
-        let two = ["sa>a", "pone", "sa>a", "ptwo"];
-        check_under(Edition::First, &two, &[(3, Nudge), (4, Change), (5, Stop)]);
-        check_under(Edition::Second, &two, &[(2, Nudge), (3, Change), (4, Stop)]);
+        check(&["sa>a", "pone", "sa>a", "ptwo"], &[(2, Nudge), (3, Change), (4, Stop)]);
     }
 
     /// A tree that was there before takes back what the calls seemed to bring.
@@ -477,7 +447,7 @@ mod tests {
             run: stat.clone(),
             ..TreeInspection::default()
         };
-        let mut detector = LoopDetector::new(Edition::Second);
+        let mut detector = LoopDetector::default();
         for (step, tree, fruitless) in [
             ("wfirst", "a", 0),
             ("wsecond", "b", 0),
@@ -506,7 +476,7 @@ mod tests {
             });
             Plan { steps: steps.collect(), ..Plan::default() }
         };
-        let mut detector = LoopDetector::new(Edition::Second);
+        let mut detector = LoopDetector::default();
         for (worked, plan, fruitless) in [
             (false, plan("first", &[Pending, Pending]), 0),
             (false, plan("other words", &[Pending, Pending]), 1),
@@ -525,7 +495,7 @@ mod tests {
 
     #[test]
     fn the_fifth_same_failure_after_other_changes_is_a_nudge_and_no_more() {
-        let mut detector = LoopDetector::new(Edition::Second);
+        let mut detector = LoopDetector::default();
         let mut alarms = Vec::new();
         for number in 0..70_u32 {
             let words: String =

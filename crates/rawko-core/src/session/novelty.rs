@@ -14,7 +14,6 @@ use super::loop_detector::{Fingerprint, print, without_figures};
 use crate::facts::{self, CommandFact, CommandResult};
 use crate::message::ToolCall;
 use crate::policy::BASH;
-use crate::setup::Edition;
 use crate::tool::{ToolAccess, ToolOutcome};
 
 /// Words of one text that are compared.
@@ -39,7 +38,6 @@ pub(super) enum News {
 /// What is known of a run's texts and results.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Novelty {
-    edition: Edition,
     /// The phrases that were written, or replaced.
     phrases: BTreeSet<Fingerprint>,
     /// Results, whatever call they came from.
@@ -92,23 +90,9 @@ impl Ran {
         let writes = effect == facts::CommandEffect::Writes;
         Self { is_check, writes_text, writes, exit_code: fact.own_exit_code(), failed }
     }
-
-    fn in_earlier_editions(command: &str, outcome: &ToolOutcome) -> Self {
-        Self {
-            is_check: facts::is_check(command),
-            writes_text: facts::names_written_files(command),
-            writes: false,
-            exit_code: outcome.exit_code,
-            failed: outcome.exit_code != Some(0),
-        }
-    }
 }
 
 impl Novelty {
-    pub(super) fn new(edition: Edition) -> Self {
-        Self { edition, ..Self::default() }
-    }
-
     /// What `call` brought, and, if it is a check that failed, after how many different changes it has failed alike.
     pub(super) fn judge(
         &mut self,
@@ -128,15 +112,10 @@ impl Novelty {
         let Some(command) = command else {
             return (self.learned(&outcome.content), None);
         };
-        let ran = if self.edition >= Edition::Third {
-            Ran::of(command, outcome)
-        } else {
-            Ran::in_earlier_editions(command, outcome)
-        };
+        let ran = Ran::of(command, outcome);
         let wrote = if ran.writes_text { self.wrote(&call.input) } else { News::Nothing };
         self.writes += u32::from(ran.writes && !ran.writes_text);
-        let output = output(command, &outcome.content);
-        let output = if self.edition >= Edition::Fourth { without_chance(&output) } else { output };
+        let output = without_chance(&output(command, &outcome.content));
         let (checked, alike) =
             if ran.is_check { self.checked(command, &ran, &output) } else { (News::Nothing, None) };
         (wrote.max(checked).max(self.learned(&output)), alike)
@@ -176,8 +155,7 @@ impl Novelty {
     }
 
     /// A check gave this result. Another one counts as a change only if new text was written since its last run, or if
-    /// something was written and it passes for the first time: what differs may be there by chance. Under earlier
-    /// editions any write is enough.
+    /// something was written and it passes for the first time: what differs may be there by chance.
     fn checked(&mut self, command: &str, ran: &Ran, output: &str) -> (News, Option<u32>) {
         let failed = ran.failed;
         let exit = format!("{:?}", ran.exit_code);
@@ -207,7 +185,7 @@ impl Novelty {
         let is_progress = before.changes != now.changes || (!failed && !before.has_passed);
         let news = match before.writes == now.writes {
             true => News::Nothing,
-            false if is_progress || self.edition < Edition::Fourth => News::Changed,
+            false if is_progress => News::Changed,
             false => News::Learned,
         };
         (news, failed.then_some(1))
@@ -321,7 +299,7 @@ mod tests {
     /// What the second text brings after the first.
     #[track_caller]
     fn check_text(first: &str, second: &str, expected: News) {
-        let mut novelty = Novelty::new(Edition::NEWEST);
+        let mut novelty = Novelty::default();
         assert_eq!(write(&mut novelty, "a", first), News::Changed, "{first}");
         assert_eq!(write(&mut novelty, "b2", second), expected, "{first} / {second}");
     }
@@ -344,7 +322,7 @@ mod tests {
         let edit = |old: &str, new: &str| {
             call("Edit", json!({"file_path": "a", "old_string": old, "new_string": new}))
         };
-        let mut novelty = Novelty::new(Edition::NEWEST);
+        let mut novelty = Novelty::default();
         let ok = ToolOutcome::ok("done");
         let mut judge = |call: ToolCall| novelty.judge(&call, ToolAccess::Mutating, &ok).0;
         assert_eq!(judge(edit("let x = one();", "let x = two();")), News::Changed);
@@ -354,7 +332,7 @@ mod tests {
 
     #[test]
     fn a_command_is_judged_by_what_came_of_it() {
-        let mut novelty = Novelty::new(Edition::NEWEST);
+        let mut novelty = Novelty::default();
         let mut news = |command: &str, output: &str| bash(&mut novelty, command, 0, output).0;
         assert_eq!(news("ls", "a.rs\nb.rs"), News::Learned);
         assert_eq!(news("ls -a", "a.rs\nb.rs"), News::Nothing, "another command, the same result");
@@ -370,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_check_counts_by_its_result_after_a_write() {
-        let mut novelty = Novelty::new(Edition::NEWEST);
+        let mut novelty = Novelty::default();
         assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (News::Learned, Some(1)));
         assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (News::Nothing, Some(1)));
         for alike in 2..5 {
@@ -389,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_check_behind_a_pipe_or_a_wrapper_counts_by_its_own_status() {
-        let mut novelty = Novelty::new(Edition::NEWEST);
+        let mut novelty = Novelty::default();
         let mut run = |command: &str, statuses: &[i32], output: &str| {
             let outcome = ToolOutcome {
                 exit_code: Some(0),
@@ -411,17 +389,13 @@ mod tests {
     #[test]
     fn another_failure_without_new_text_is_no_change() {
         use News::{Changed, Learned};
-        for (edition, expected) in
-            [(Edition::Third, [Changed; 4]), (Edition::Fourth, [Learned, Learned, Changed, Learned])]
-        {
-            let mut novelty = Novelty::new(edition);
-            bash(&mut novelty, "make test", 1, "no rule");
-            let news = [(1, "ka lo"), (1, "mi"), (0, "nu"), (1, "pe")].map(|(exit, output)| {
-                bash(&mut novelty, "mv a b", 0, "");
-                bash(&mut novelty, "make test", exit, output).0
-            });
-            assert_eq!(news, expected, "{edition:?}");
-        }
+        let mut novelty = Novelty::default();
+        bash(&mut novelty, "make test", 1, "no rule");
+        let news = [(1, "ka lo"), (1, "mi"), (0, "nu"), (1, "pe")].map(|(exit, output)| {
+            bash(&mut novelty, "mv a b", 0, "");
+            bash(&mut novelty, "make test", exit, output).0
+        });
+        assert_eq!(news, [Learned, Learned, Changed, Learned]);
     }
 
     #[test]
@@ -434,7 +408,7 @@ mod tests {
         assert!(!same("/tmp/project/src/one.py:3", "/tmp/project/src/two.py:3"));
         assert!(!same("FAILED test_addition", "FAILED test_division"));
         assert!(!same("getUserName is not defined", "setUserName is not defined"));
-        let mut novelty = Novelty::new(Edition::NEWEST);
+        let mut novelty = Novelty::default();
         bash(&mut novelty, "make test", 1, "cannot open /tmp/Xa9kQ2LmTb");
         write(&mut novelty, "a", "new words here");
         let again = bash(&mut novelty, "make test", 1, "cannot open /tmp/qQQkTTmbzz");
@@ -443,7 +417,7 @@ mod tests {
 
     #[test]
     fn what_failed_is_not_news() {
-        let mut novelty = Novelty::new(Edition::NEWEST);
+        let mut novelty = Novelty::default();
         let failed = ToolOutcome { is_error: true, ..ToolOutcome::ok("no such file: a") };
         let read = call("Read", json!({"file_path": "a"}));
         assert_eq!(novelty.judge(&read, ToolAccess::ReadOnly, &failed).0, News::Nothing);

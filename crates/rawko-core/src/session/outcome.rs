@@ -9,7 +9,6 @@ use crate::error::{ErrorCode, ErrorInfo};
 use crate::facts::Verification;
 use crate::integrity::{Doubt, DoubtReason};
 use crate::machine::State;
-use crate::setup::Edition;
 use crate::text::truncate;
 use crate::time::Timestamp;
 use crate::usage::Usage;
@@ -235,8 +234,8 @@ impl Ledger {
             cost_usd: own.cost_usd(),
             shared: self.shared_part(),
             files_modified: self.tree.files(),
-            more_files_modified: self.more_files(),
-            files_modified_partial: self.files_may_be_missing(),
+            more_files_modified: self.tree.more_files(),
+            files_modified_partial: self.tree.is_unseen(),
             duration_ms: self.own_duration(at),
             limit: None,
             doubt: None,
@@ -245,14 +244,6 @@ impl Ledger {
             earlier_tasks: self.carried.ended.clone(),
             beside: self.beside.clone(),
         }
-    }
-
-    fn more_files(&self) -> u32 {
-        if self.setup.edition >= Edition::Fourth { self.tree.more_files() } else { 0 }
-    }
-
-    fn files_may_be_missing(&self) -> bool {
-        self.setup.edition >= Edition::Fourth && self.tree.is_unseen()
     }
 
     /// Why the task is not verified, although it is done as far as the arbiter knows.
@@ -298,17 +289,13 @@ impl Ledger {
             }
             (Status::Failed, _, Some(error)) => {
                 let times = context.consecutive_failures;
-                let what = self.sentence(&error.message);
+                let what = Self::sentence(&error.message);
                 let failed = match times {
-                    _ if self.setup.edition < Edition::Fifth => {
-                        format!("Failed after {times} failure(s) in a row")
-                    }
                     1 => "Failed".to_owned(),
                     times => format!("Failed after {times} failures in a row"),
                 };
                 format!("{failed}: {what}{}", self.tried())
             }
-            // A journal of an older version does not say what failed.
             (Status::Failed, _, None) => "Failed.".to_owned(),
         };
         let keeps_error = matches!(status, Status::Failed | Status::Limited);
@@ -321,16 +308,16 @@ impl Ledger {
             cost_usd: own.cost_usd(),
             shared: self.shared_part(),
             files_modified: self.tree.files(),
-            more_files_modified: self.more_files(),
-            files_modified_partial: self.files_may_be_missing(),
+            more_files_modified: self.tree.more_files(),
+            files_modified_partial: self.tree.is_unseen(),
             duration_ms: self.own_duration(self.now),
             limit: match self.limit.filter(|_| status == Status::Limited) {
                 // The error that ended the run names it, though the iterations are used up as well.
-                Some(limit) if out_of_budget && self.setup.edition >= Edition::Sixth => Some(limit),
+                Some(limit) if out_of_budget => Some(limit),
                 _ if context.limited => Some(LimitKind::Iterations),
                 limit => limit,
             },
-            doubt: (status == Status::Claimed && self.setup.edition >= Edition::Second).then(|| self.doubt()),
+            doubt: (status == Status::Claimed).then(|| self.doubt()),
             verification: self.tree.fresh().cloned(),
             error: error.filter(|_| keeps_error),
             earlier_tasks: self.carried.ended.clone(),

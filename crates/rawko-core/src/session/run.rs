@@ -14,7 +14,7 @@ use crate::machine::{Decision, MachineEffect, MachineEvent, State};
 use crate::message::ToolCall;
 use crate::note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
 use crate::request::ModelRequest;
-use crate::setup::{Edition, Setup};
+use crate::setup::Setup;
 use crate::time::Timestamp;
 use crate::usage::Usage;
 
@@ -303,8 +303,8 @@ impl Run {
     /// The execution before which the tree was last kept, where the run has ended and what its last work changed is not
     /// known.
     pub(super) fn unseen_tree(&self) -> Option<u32> {
-        let Ledger { setup, machine, tree, .. } = &self.ledger;
-        let is_unseen = setup.edition >= Edition::Fourth && machine.state().is_final() && tree.is_unseen();
+        let Ledger { machine, tree, .. } = &self.ledger;
+        let is_unseen = machine.state().is_final() && tree.is_unseen();
         (is_unseen && tree.checkpoint_taken > 0).then_some(tree.checkpoint_taken)
     }
 

@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use super::ledger::Ledger;
 use super::spend::CallTotal;
-use crate::setup::Edition;
 use crate::time::Timestamp;
 use crate::usage::Usage;
 
@@ -75,8 +74,7 @@ impl Ledger {
     pub(super) fn before_event(&mut self, at: Timestamp) {
         self.shared.own_since.get_or_insert(at);
         if self.shared.events_left == 1 {
-            self.shared.iterations =
-                if self.setup.edition >= Edition::Fourth { self.own_iterations() } else { self.iteration() };
+            self.shared.iterations = self.own_iterations();
         }
     }
 
@@ -93,9 +91,9 @@ impl Ledger {
         };
     }
 
-    /// Whether everything until now is shared. Older journals count a task that ends there as the fork's own.
+    /// Whether everything until now is shared.
     pub(super) fn is_shared(&self) -> bool {
-        self.setup.edition >= Edition::Fourth && self.shared.events_left > 0
+        self.shared.events_left > 0
     }
 
     /// What the session's own model calls have used in this task.
@@ -131,11 +129,7 @@ impl Ledger {
     /// paused: what a fork waited after its shared events was before it.
     pub(super) fn paused(&mut self, ms: u64) {
         self.spend.paused(ms);
-        let begins_now = self.setup.edition >= Edition::Fourth && self.shared.own_since == Some(self.now);
-        if self.setup.edition >= Edition::Second
-            && !begins_now
-            && let Some(since) = &mut self.shared.own_since
-        {
+        if let Some(since) = self.shared.own_since.as_mut().filter(|since| **since != self.now) {
             since.0 = since.0.saturating_add(ms);
         }
     }

@@ -15,7 +15,7 @@ use crate::error::{ErrorCode, ErrorInfo};
 use crate::facts::BudgetFacts;
 use crate::note::Note;
 use crate::request::{ModelRequest, Purpose};
-use crate::setup::{Edition, ModelChoice};
+use crate::setup::ModelChoice;
 use crate::usage::Usage;
 
 /// The shortest answer that is worth a call, in tokens.
@@ -255,7 +255,7 @@ impl Ledger {
         let reservation = self.spend.reserved.get(&effect)?;
         if usage.prompt_tokens() == 0 {
             usage.input_tokens = reservation.prompt_tokens;
-            usage.estimated |= self.setup.edition >= Edition::Fourth;
+            usage.estimated = true;
         }
         self.settle(effect, usage, reaction);
         Some(usage)
@@ -266,8 +266,7 @@ impl Ledger {
     pub(super) fn settle_abandoned(&mut self, effect: EffectId, reaction: &mut Reaction) -> Option<Usage> {
         let reservation = self.spend.reserved.get(&effect)?;
         let is_agents = payer(&reservation.purpose).is_some();
-        let estimated = self.setup.edition >= Edition::Fourth;
-        let usage = Usage { input_tokens: reservation.prompt_tokens, estimated, ..Usage::default() };
+        let usage = Usage { input_tokens: reservation.prompt_tokens, estimated: true, ..Usage::default() };
         self.settle(effect, usage, reaction);
         is_agents.then_some(usage)
     }

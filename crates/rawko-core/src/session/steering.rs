@@ -12,7 +12,6 @@ use super::run::{Run, forced};
 use crate::agent::execution::Execution;
 use crate::machine::{Decision, MachineEvent, State};
 use crate::note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
-use crate::setup::Edition;
 use crate::text::{keep_ends, truncate};
 use crate::usage::Usage;
 
@@ -47,12 +46,6 @@ pub enum Override {
 }
 
 impl Override {
-    /// Whether journals before format 7 cannot hold it.
-    #[must_use]
-    pub fn is_of_sixth(&self) -> bool {
-        matches!(self, Self::Pause | Self::Go | Self::Say { .. })
-    }
-
     /// The word for it, as `rawko steer` takes it.
     #[must_use]
     pub fn word(&self) -> &'static str {
@@ -109,14 +102,12 @@ impl Run {
     pub(super) fn overridden(&mut self, command: &Override, request: Option<&str>, reaction: &mut Reaction) {
         let ignored = self.refusal(command);
         reaction.ignored = ignored.is_some();
-        if self.ledger.setup.edition >= Edition::Sixth {
-            reaction.notes.push(Note::Steered {
-                command: command.clone(),
-                request: request.map(str::to_owned),
-                ignored: ignored.clone(),
-            });
-        }
-        if ignored.is_some() {
+        reaction.notes.push(Note::Steered {
+            command: command.clone(),
+            request: request.map(str::to_owned),
+            ignored,
+        });
+        if reaction.ignored {
             return;
         }
         match command {
@@ -145,9 +136,6 @@ impl Run {
     /// Why a command has no meaning now; `None` if it has one.
     pub(super) fn refusal(&self, command: &Override) -> Option<String> {
         let machine = &self.ledger.machine;
-        if command.is_of_sixth() && self.ledger.setup.edition < Edition::Sixth {
-            return Some("the session was begun by an older rawko, which does not know it".to_owned());
-        }
         if !matches!(machine.state(), State::Selecting | State::Executing | State::Evaluating) {
             return Some("the run is over".to_owned());
         }

@@ -6,7 +6,6 @@ use super::tree::Freshness;
 use crate::arbiter::RedCheck;
 use crate::facts::{CommandEffect, Verification};
 use crate::machine::StepStatus;
-use crate::setup::Edition;
 use crate::text::truncate;
 
 /// Files that are named; the outcome lists all of them.
@@ -28,18 +27,14 @@ impl Ledger {
     }
 
     /// For a run that failed: how often the last agent was tried, whether the last check was red, and the last report.
-    /// Empty under the rules of older journals.
     pub(super) fn tried(&self) -> String {
-        if !self.judges_by_record() {
-            return String::new();
-        }
         let sentences = [self.attempts(), self.last_check(), self.last_report()];
         sentences.into_iter().flatten().map(|sentence| format!(" {sentence}")).collect()
     }
 
     /// An error's message as a sentence that others follow.
-    pub(super) fn sentence(&self, message: &str) -> String {
-        if self.setup.edition < Edition::Third || message.ends_with(['.', '!', '?']) {
+    pub(super) fn sentence(message: &str) -> String {
+        if message.ends_with(['.', '!', '?']) {
             return message.to_owned();
         }
         format!("{}.", message.trim_end())

@@ -1,9 +1,8 @@
 //! What is known of the project's tree: what was changed, what was saved, and what proves the task done.
 
 use crate::facts::{DiffStat, TreeInspection, Verification};
-use crate::setup::Edition;
 
-/// Files written by tools that are listed. In older journals all of them are.
+/// Files written by tools that are listed.
 const LISTED: usize = 1_000;
 /// Tools that name every file that they write.
 const REPORTERS: &[&str] = &["Write", "Edit"];
@@ -66,10 +65,9 @@ impl TreeEvidence {
         self.unseen
     }
 
-    pub(super) fn wrote(&mut self, files: &[String], edition: Edition) {
-        let most = if edition >= Edition::Third { LISTED } else { usize::MAX };
+    pub(super) fn wrote(&mut self, files: &[String]) {
         for file in files {
-            if self.written.len() < most && !self.written.contains(file) {
+            if self.written.len() < LISTED && !self.written.contains(file) {
                 self.written.push(file.clone());
             }
         }
@@ -104,18 +102,16 @@ mod tests {
     #[test]
     fn the_list_of_written_files_is_bounded() {
         let files: Vec<String> = (0..LISTED + 10).map(|number| format!("{number}.txt")).collect();
-        for (edition, listed) in [(Edition::NEWEST, LISTED), (Edition::Second, LISTED + 10)] {
-            let mut tree = TreeEvidence::default();
-            tree.wrote(&files, edition);
-            tree.wrote(&files, edition);
-            assert_eq!(tree.files().len(), listed);
-        }
+        let mut tree = TreeEvidence::default();
+        tree.wrote(&files);
+        tree.wrote(&files);
+        assert_eq!(tree.files().len(), LISTED);
     }
 
     #[test]
     fn what_the_list_leaves_out_is_counted() {
         let mut tree = TreeEvidence::default();
-        tree.wrote(&["ignored.txt".to_owned()], Edition::NEWEST);
+        tree.wrote(&["ignored.txt".to_owned()]);
         let files = vec!["a.txt".to_owned(), "b.txt".to_owned()];
         let run = DiffStat { files: 10, ..DiffStat::default() };
         tree.inspected(&TreeInspection { run, files, ..TreeInspection::default() });

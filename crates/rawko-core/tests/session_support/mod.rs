@@ -21,7 +21,7 @@ use rawko_core::session::{
     Stamped, Status, TimerPurpose,
 };
 use rawko_core::setup::{
-    AgentSetup, ArbiterMode, ArbiterSetup, Edition, ModelChoice, ProjectContext, RunLimits, Setup,
+    AgentSetup, ArbiterMode, ArbiterSetup, ModelChoice, ProjectContext, RunLimits, Setup,
 };
 use rawko_core::tool::{ToolAccess, ToolOutcome, ToolSpec};
 use rawko_core::{ErrorCode, ErrorInfo, Timestamp, Usage};
@@ -85,7 +85,6 @@ pub(crate) fn setup() -> Setup {
         tool("Bash", ToolAccess::Mutating),
     ]);
     Setup {
-        edition: Edition::NEWEST,
         agents: BTreeMap::from([agent("planner", 4), agent("developer", 6)]),
         default_agent: None,
         first_agent: None,

@@ -1,9 +1,8 @@
-//! Sessions that earlier versions of rawko wrote, which never change.
+//! A recorded session.
 
 use std::path::{Path, PathBuf};
 
-/// The recorded session of a format.
-pub(crate) fn golden(format: u32) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../rawko/tests/golden");
-    root.join(format!("format-{format}")).join("session")
+/// The golden session of the journal's format.
+pub(crate) fn golden_session() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../rawko/tests/golden/session")
 }

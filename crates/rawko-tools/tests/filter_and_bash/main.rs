@@ -22,7 +22,6 @@ use place::Place;
 use rawko_core::agent::{AgentConfig, BashFilter, Permissions};
 use rawko_core::message::ToolCall;
 use rawko_core::policy::{BASH, CallContext, bash_verdict, call_verdict};
-use rawko_core::setup::Edition;
 use serde_json::json;
 
 /// Lines that are run if nobody says how many.
@@ -56,8 +55,7 @@ impl Judge {
     fn allows(&self, line: &str) -> bool {
         let input = json!({"command": line});
         let call = ToolCall { id: "1".into(), name: BASH.into(), input, invalid_input: None, withheld: None };
-        let context =
-            CallContext { project: &self.project, edition: Edition::NEWEST, is_confined: self.is_confined };
+        let context = CallContext { project: &self.project, is_confined: self.is_confined };
         call_verdict(&self.agent, &self.permissions, context, &call, &[BASH]).is_allowed()
     }
 }

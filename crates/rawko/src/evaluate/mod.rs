@@ -10,7 +10,7 @@ use rawko_core::arbiter::{ArbiterQuestion, Ruling, Situation, Templates};
 use rawko_core::cost::PriceTable;
 use rawko_core::machine::Decision;
 use rawko_core::session::DecisionSource;
-use rawko_core::setup::{ArbiterMode, Edition, ModelChoice};
+use rawko_core::setup::{ArbiterMode, ModelChoice};
 use rawko_core::{ErrorInfo, Usage};
 
 use crate::error::Error;
@@ -178,11 +178,9 @@ impl EvaluationMode {
         match self {
             Self::Arbiter(ArbiterMode::Llm) => None,
             Self::Arbiter(ArbiterMode::Hybrid) => {
-                question.rule(Edition::NEWEST).filter(|ruling| ruling.certain).map(of_rule)
+                question.rule().filter(|ruling| ruling.certain).map(of_rule)
             }
-            Self::Arbiter(ArbiterMode::Rules) => {
-                question.rule_or_fallback(Edition::NEWEST, default).map(of_rule)
-            }
+            Self::Arbiter(ArbiterMode::Rules) => question.rule_or_fallback(default).map(of_rule),
             Self::Fallback => fallen_back(question, default, Vec::new()),
         }
     }

@@ -29,12 +29,9 @@ pub enum JournalError {
         /// The process; absent where the system does not tell it.
         pid: Option<u32>,
     },
-    /// It was written by a newer rawko.
-    #[error(
-        "{path}: written in format {found}, and this rawko reads up to format {known}: use a newer rawko",
-        known = super::FORMAT
-    )]
-    Newer {
+    /// It was written by a rawko with another format.
+    #[error("{path}: written in format {found}, and this rawko reads format {known} alone", known = super::FORMAT)]
+    OtherFormat {
         /// The journal.
         path: PathBuf,
         /// Its format.
@@ -155,7 +152,12 @@ impl JournalError {
                 return Some(format!("try again; if it hangs, find the process and end it: lsof {folder}"));
             }
             Self::Ambiguous { .. } => return Some("give more of the id".to_owned()),
-            Self::Newer { .. } => return Some("install a newer rawko".to_owned()),
+            Self::OtherFormat { found, .. } if *found > super::FORMAT => {
+                return Some("install a newer rawko".to_owned());
+            }
+            Self::OtherFormat { path, .. } => {
+                (path, "read it with the rawko that wrote it, or remove it: rawko sessions rm", " --yes")
+            }
             Self::Locked { path, .. } => (path, "wait until it has ended, or stop it: rawko cancel", ""),
             // The task is in the first record after the header.
             Self::Damaged { path, seq: 0 | 1, .. } | Self::Blob { path, seq: 0 | 1, .. } => {

@@ -200,16 +200,15 @@ fn paused_in(file: &mut File, length: u64) -> std::io::Result<bool> {
     Ok(last(b"{\"type\":\"run_paused\"") > last(b"{\"type\":\"run_unpaused\""))
 }
 
-/// The iteration of the last change of state, under its name in format 3 or in older ones. A projection for people: it is
-/// not verified.
+/// The iteration of the last change of state. A projection for people: it is not verified.
 fn iterations_in(tail: &[u8]) -> Option<u32> {
     #[derive(serde::Deserialize)]
     struct StepLine {
         data: StepRecord,
     }
     let lines = tail.rsplit(|byte| *byte == b'\n');
-    let names = |line: &&[u8], name: &[u8]| line.windows(name.len()).any(|window| window == name);
-    let steps = lines.filter(|line| names(line, b"state_changed") || names(line, b"StateChanged"));
+    let name = b"state_changed";
+    let steps = lines.filter(|line| line.windows(name.len()).any(|window| window == name));
     steps.filter_map(|line| serde_json::from_slice::<StepLine>(line).ok()).find_map(|line| {
         line.data.notes.into_iter().rev().find_map(|note| match note {
             Note::StateChanged { iteration, .. } => Some(iteration),

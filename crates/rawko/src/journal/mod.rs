@@ -1,10 +1,10 @@
 //! The journal (`docs/spec/sessions.md`): one directory a session, one append-only file of checked records in it.
 //!
 //! Owns the stored format and its promises: a record is durable before what it announces is done, a torn last line
-//! is dropped and reported, a broken chain is an error that names the record, a newer format is refused. It knows
+//! is dropped and reported, a broken chain is an error that names the record, another format is refused. It knows
 //! nothing of how a run is driven.
 //!
-//! Format 1, `journal.jsonl`, UTF-8, one JSON object a line, LF:
+//! `journal.jsonl`, UTF-8, one JSON object a line, LF:
 //!
 //! ```text
 //! {"seq":0,"kind":"header","data":{…},"check":"…"}   rawko version, format, session id, task, config digest
@@ -18,8 +18,8 @@
 //! `data` and `check`, `"blobs":[{"at":"<JSON pointer into data>","sha256":"…","bytes":…}]`.
 //!
 //! Within a format, fields may be added that are left out where they are empty: a reader passes over those it does not
-//! know. Everything else, new kinds of events, effects and notes included, is a new format. `tests/golden.rs` holds the
-//! writer to that and says how a format is raised; `docs/sessions.md` describes the format for people.
+//! know. Everything else, new kinds of events, effects and notes included, is a new format. `tests/golden.rs` shows that
+//! the stored form changed and says how a format is raised; `docs/journal-format.md` describes it for people.
 
 mod blobs;
 mod error;

@@ -1,7 +1,7 @@
 //! The model calls that a session paid for, in one pass over its journal.
 //!
 //! The figures are those of the run itself: the events are folded as in a resume, and what the core settles is a call.
-//! So abandoned calls, calls of older editions and the shared beginning of forks count as they did then.
+//! So abandoned calls and the shared beginning of forks count as they did then.
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;

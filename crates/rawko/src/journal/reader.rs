@@ -63,7 +63,7 @@ const CHECK_SUFFIX: usize = ",\"check\":\"0123456789abcdef\"}".len();
 ///
 /// # Errors
 /// [`JournalError::Damaged`] names the first record that is not sound, [`JournalError::Blob`] the first whose blob is
-/// not; [`JournalError::Newer`] refuses a format that this rawko does not know.
+/// not; [`JournalError::OtherFormat`] refuses a format that is not this rawko's.
 pub fn read(path: &Path) -> Result<Journal, JournalError> {
     let file = open_own(path, OpenOptions::new().read(true))?;
     parse(path, &file)
@@ -243,7 +243,7 @@ pub(super) struct Chain<'a> {
 
 impl Chain<'_> {
     pub(super) fn header(&mut self, line: &[u8]) -> Result<JournalHeader, JournalError> {
-        // A newer format may have changed anything but this field, so it is looked for before the checks.
+        // Another format may differ in anything but this field, so it is looked for before the checks.
         #[derive(Deserialize)]
         struct Probe {
             data: ProbeData,
@@ -253,9 +253,9 @@ impl Chain<'_> {
             format: u32,
         }
         if let Ok(probe) = serde_json::from_slice::<Probe>(line)
-            && probe.data.format > FORMAT
+            && probe.data.format != FORMAT
         {
-            return Err(JournalError::Newer { path: self.path.to_owned(), found: probe.data.format });
+            return Err(JournalError::OtherFormat { path: self.path.to_owned(), found: probe.data.format });
         }
         let line = self.open(line)?;
         if line.kind != RecordKind::Header {
@@ -397,13 +397,16 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_format_is_refused_and_said_so() {
+    fn another_format_is_refused_and_said_so() {
         let (_dir, path) = sample();
-        let text = std::fs::read_to_string(&path)
-            .unwrap()
-            .replace(&format!("\"format\":{FORMAT}"), "\"format\":4000");
-        let error = read_bytes(&path, text.as_bytes()).unwrap_err();
-        assert!(matches!(error, JournalError::Newer { found: 4000, .. }), "{error}");
-        assert!(error.to_string().contains("newer rawko"));
+        let text = std::fs::read_to_string(&path).unwrap();
+        for format in [FORMAT - 1, FORMAT + 1, 4_000] {
+            let other = text.replace(&format!("\"format\":{FORMAT}"), &format!("\"format\":{format}"));
+            let error = read_bytes(&path, other.as_bytes()).unwrap_err();
+            assert!(matches!(error, JournalError::OtherFormat { found, .. } if found == format), "{error}");
+            let said = error.to_string();
+            let expected = format!("written in format {format}, and this rawko reads format {FORMAT} alone");
+            assert!(said.ends_with(&expected), "{said}");
+        }
     }
 }

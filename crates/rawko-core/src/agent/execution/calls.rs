@@ -10,7 +10,6 @@ use crate::machine::Plan;
 use crate::message::{StopReason, ToolCall};
 use crate::note::Note;
 use crate::policy::{MCP_CALL, is_control_tool, resolve_mcp_call};
-use crate::setup::Edition;
 use crate::text::truncate;
 use crate::tool::{Refusal, ToolAccess, ToolOutcome};
 
@@ -51,13 +50,12 @@ impl Execution {
         judge: &mut impl FnMut(&ToolCall) -> Judgement,
         notes: &mut Vec<Note>,
     ) -> CallSlot {
-        let (call, fault) = self.meant(call);
+        let (call, fault) = meant(call);
         let mut is_answered = false;
         let (rule, verdict) = if let Some(fault) = fault {
             ("input".to_owned(), Err(ToolOutcome::error(ErrorCode::ValidationError, fault)))
         } else if let Some(raw) = &call.invalid_input {
-            let is_cut = stop_reason == StopReason::MaxTokens && self.edition >= Edition::Sixth;
-            ("input".to_owned(), Err(invalid_input(raw, is_cut)))
+            ("input".to_owned(), Err(invalid_input(raw, stop_reason == StopReason::MaxTokens)))
         } else if is_control_tool(&call.name) {
             ("control".to_owned(), Err(self.control(&call, plan, notes)))
         } else {
@@ -109,17 +107,6 @@ impl Execution {
             }
         };
         CallSlot { call, state }
-    }
-
-    /// The call that is meant, and what is wrong with it: `McpCall` stands for the call of another tool.
-    fn meant(&self, call: ToolCall) -> (ToolCall, Option<String>) {
-        if call.name != MCP_CALL || self.edition < Edition::Sixth || call.invalid_input.is_some() {
-            return (call, None);
-        }
-        match resolve_mcp_call(&call) {
-            Ok(call) => (call, None),
-            Err(fault) => (call, Some(fault)),
-        }
     }
 
     fn control(&mut self, call: &ToolCall, plan: Option<&Plan>, notes: &mut Vec<Note>) -> ToolOutcome {
@@ -257,4 +244,15 @@ fn invalid_input(raw: &str, is_cut: bool) -> ToolOutcome {
     let raw = truncate(raw, 300);
     let message = format!("{fault}, so the tool was not run. {advice}. What arrived: {raw}");
     ToolOutcome::error(ErrorCode::ValidationError, message)
+}
+
+/// The call that is meant, and what is wrong with it: `McpCall` stands for the call of another tool.
+fn meant(call: ToolCall) -> (ToolCall, Option<String>) {
+    if call.name != MCP_CALL || call.invalid_input.is_some() {
+        return (call, None);
+    }
+    match resolve_mcp_call(&call) {
+        Ok(call) => (call, None),
+        Err(fault) => (call, Some(fault)),
+    }
 }

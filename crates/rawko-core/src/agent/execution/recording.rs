@@ -8,7 +8,6 @@ use crate::error::ErrorCode;
 use crate::facts::{self, CommandEffect, CommandFact, OwnStatus};
 use crate::message::ToolCall;
 use crate::policy::BASH;
-use crate::setup::Edition;
 use crate::text::truncate;
 use crate::tool::ToolOutcome;
 
@@ -42,10 +41,7 @@ impl Execution {
         }
         let command = call.input.get("command").filter(|_| call.name == BASH);
         if let Some(command) = command.and_then(Value::as_str) {
-            match self.edition {
-                Edition::First => self.record_in_first_edition(command, outcome),
-                _ => self.record_command(command, call, outcome),
-            }
+            self.record_command(command, call, outcome);
         }
     }
 
@@ -63,8 +59,7 @@ impl Execution {
         let summary = is_about_itself.then(|| facts::summarize(&outcome.content)).flatten();
         // A runner inside a script of another language shows only in its output. What such output says is believed
         // where it speaks of failures.
-        let shows_failures =
-            self.edition >= Edition::Fourth && summary.as_ref().is_some_and(|summary| summary.failed);
+        let shows_failures = summary.as_ref().is_some_and(|summary| summary.failed);
         self.facts.commands.push(CommandFact {
             command: truncate(command, COMMAND_CHARS),
             exit_code: outcome.exit_code,
@@ -77,18 +72,6 @@ impl Execution {
             effect: Some(examined.effect),
         });
         self.drop_old_commands();
-    }
-
-    fn record_in_first_edition(&mut self, command: &str, outcome: &ToolOutcome) {
-        if self.facts.commands.len() == COMMANDS_KEPT {
-            self.facts.commands.remove(0);
-        }
-        self.facts.commands.push(CommandFact {
-            is_check: facts::is_check(command),
-            command: truncate(command, COMMAND_CHARS),
-            exit_code: outcome.exit_code,
-            ..CommandFact::default()
-        });
     }
 
     /// What was checked before an effect says less about the tree now.
@@ -125,7 +108,7 @@ mod tests {
     use crate::setup::AgentSetup;
     use serde_json::json;
 
-    fn execution(edition: Edition) -> Execution {
+    fn execution() -> Execution {
         let agent: AgentSetup = serde_json::from_value(json!({
             "source": "built in", "permissions": {},
             "model": {"provider": "claude", "model": "m", "maxTokens": 100},
@@ -133,7 +116,7 @@ mod tests {
         }))
         .unwrap();
         let log = ConversationLog::new(1, String::new(), Vec::new().into());
-        Execution::start(&agent, Vec::new(), log, "begin".into(), []).under(edition)
+        Execution::start(&agent, Vec::new(), log, "begin".into(), [])
     }
 
     fn call(name: &str, input: Value) -> ToolCall {
@@ -171,7 +154,7 @@ mod tests {
 
     #[test]
     fn a_check_has_its_own_result_whatever_the_pipeline_says() {
-        let mut work = execution(Edition::Second);
+        let mut work = execution();
         run(&mut work, "pytest | tail -3", 0, &[1, 0], "x");
         run(&mut work, "npx jest | tail", 0, &[0, 0], "Tests:       1 failed, 1 passed, 2 total");
         run(&mut work, "make test || true; echo done", 0, &[], "ok");
@@ -198,21 +181,18 @@ mod tests {
     fn a_runner_inside_a_script_is_a_check_where_it_shows_failures() {
         let script = "python3 -c 'import subprocess; subprocess.run([\"pytest\"])'";
         let heredoc = "bash <<X\npytest\nX";
-        for (edition, expected) in [(Edition::Third, ["-", "-"]), (Edition::Fourth, ["C-", "C-"])] {
-            let mut work = execution(edition);
-            run(&mut work, heredoc, 1, &[], "=== 1 failed in 0.1s ===");
-            run(&mut work, script, 0, &[], "=== 1 failed in 0.1s ===");
-            run(&mut work, "python3 -c 'print(1)'", 0, &[], "=== 1 passed in 0.1s ===");
-            let shown = shown(&work);
-            let mark = |fact: &String| fact.split(['~', ' ']).next().unwrap().to_owned();
-            let marks: Vec<String> = shown.iter().map(mark).collect();
-            assert_eq!(marks, [expected[0], expected[1], "+"], "{edition:?}");
-        }
+        let mut work = execution();
+        run(&mut work, heredoc, 1, &[], "=== 1 failed in 0.1s ===");
+        run(&mut work, script, 0, &[], "=== 1 failed in 0.1s ===");
+        run(&mut work, "python3 -c 'print(1)'", 0, &[], "=== 1 passed in 0.1s ===");
+        let shown = shown(&work);
+        let marks: Vec<&str> = shown.iter().filter_map(|fact| fact.split(['~', ' ']).next()).collect();
+        assert_eq!(marks, ["C-", "C-", "+"]);
     }
 
     #[test]
     fn what_is_not_known_to_read_makes_earlier_checks_stale() {
-        let mut work = execution(Edition::Second);
+        let mut work = execution();
         run(&mut work, "pytest", 0, &[], "");
         run(&mut work, "git diff | cat", 0, &[0, 0], "");
         assert_eq!(shown(&work), ["C+ pytest", "+ git diff | cat"]);
@@ -228,7 +208,7 @@ mod tests {
 
     #[test]
     fn the_last_checks_stay_beside_the_last_commands() {
-        let mut work = execution(Edition::Second);
+        let mut work = execution();
         for number in 0..7 {
             run(&mut work, &format!("pytest t{number}"), 0, &[], "");
         }
@@ -255,29 +235,12 @@ mod tests {
 
     #[test]
     fn what_did_not_run_or_goes_on_is_not_taken_for_a_result() {
-        let mut work = execution(Edition::Second);
+        let mut work = execution();
         let refused = ToolOutcome::error(ErrorCode::PermissionError, "no");
         work.record(&call(BASH, json!({"command": "pytest"})), &refused);
         assert!(work.facts.commands.is_empty());
         let input = json!({"command": "pytest", "run_in_background": true});
         work.record(&call(BASH, input), &ToolOutcome::ok("[background job 1: started]"));
         assert_eq!(shown(&work), ["C? pytest"]);
-    }
-
-    #[test]
-    fn runs_of_the_first_edition_are_recorded_as_they_were() {
-        let mut work = execution(Edition::First);
-        run(&mut work, "npm test | tail", 0, &[1, 0], "=== 1 failed in 0.1s ===");
-        run(&mut work, "npm test", 0, &[], "");
-        run(&mut work, "sed -i s/a/b/ x", 0, &[], "");
-        let recorded = serde_json::to_value(&work.facts).unwrap();
-        assert_eq!(
-            recorded,
-            json!({"commands": [
-                {"command": "npm test | tail", "exitCode": 0},
-                {"command": "npm test", "exitCode": 0, "isCheck": true},
-                {"command": "sed -i s/a/b/ x", "exitCode": 0},
-            ]})
-        );
     }
 }

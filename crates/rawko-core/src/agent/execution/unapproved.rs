@@ -7,7 +7,6 @@ use crate::agent::execution::calls::COMMAND_CHARS;
 use crate::approval::APPROVED;
 use crate::message::ToolCall;
 use crate::note::Note;
-use crate::setup::Edition;
 use crate::text::truncate;
 use crate::tool::{Refusal, ToolAccess, ToolOutcome};
 
@@ -45,7 +44,7 @@ impl Execution {
     ) -> ExecutionStep {
         let Some(entry) = self.calls.get_mut(slot) else { return ExecutionStep::Wait };
         let SlotState::Running { access, rule, grants } = &entry.state else { return ExecutionStep::Wait };
-        let has_run = has_run(self.edition, *access, &needs);
+        let has_run = has_run(*access, &needs);
         let why =
             if has_run { "permissions.net does not grant it.".to_owned() } else { outcome.content.clone() };
         entry.state = SlotState::Unapproved(Box::new(Unapproved {
@@ -137,9 +136,8 @@ impl Execution {
 
 /// Whether a call that needs these has run and met the refusal, and is not made again for the agent. A tool that only
 /// reads is simply called again: nothing can be done twice by it.
-pub(crate) fn has_run(edition: Edition, access: ToolAccess, needs: &[Refusal]) -> bool {
-    let met_a_host = needs.iter().any(|need| matches!(need, Refusal::Host { .. }));
-    met_a_host && (edition < Edition::Sixth || access == ToolAccess::Mutating)
+pub(crate) fn has_run(access: ToolAccess, needs: &[Refusal]) -> bool {
+    access == ToolAccess::Mutating && needs.iter().any(|need| matches!(need, Refusal::Host { .. }))
 }
 
 pub(super) fn called(agent: &str, call: &ToolCall, allowed: bool, rule: &str) -> Note {
@@ -151,19 +149,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_reads_has_not_run_since_the_sixth_edition() {
+    fn what_only_reads_has_not_run() {
         let host = [Refusal::Host { host: "docs.rs".into() }];
         let path = [Refusal::Read { path: "/etc/hosts".into() }];
         let (reads, changes) = (ToolAccess::ReadOnly, ToolAccess::Mutating);
-        for (edition, access, needs, expected) in [
-            (Edition::Fifth, reads, host.as_slice(), true),
-            (Edition::Fifth, changes, &host, true),
-            (Edition::Sixth, reads, &host, false),
-            (Edition::Sixth, changes, &host, true),
-            (Edition::Fifth, changes, &path, false),
-            (Edition::Sixth, changes, &path, false),
-        ] {
-            assert_eq!(has_run(edition, access, needs), expected, "{edition:?} {access:?} {needs:?}");
+        for (access, needs, expected) in
+            [(reads, host.as_slice(), false), (changes, &host, true), (changes, &path, false)]
+        {
+            assert_eq!(has_run(access, needs), expected, "{access:?} {needs:?}");
         }
     }
 }

@@ -15,14 +15,12 @@ use crate::conversation::{ConversationId, ConversationLog, weight};
 use crate::machine::Plan;
 use crate::message::Message;
 use crate::note::Compaction;
-use crate::setup::{Edition, ModelChoice};
+use crate::setup::ModelChoice;
 use crate::text::keep_ends;
 use crate::usage::Usage;
 
 /// Least tokens for an answer: with less room, the turn is not asked.
 const LEAST_ANSWER: u64 = 1_024;
-/// Most turns at the end that stay unchanged under the first edition, however short they are.
-const FIRST_KEPT_TURNS: usize = 4;
 /// Most tokens of a summary.
 const SUMMARY_TOKENS: u32 = 4_096;
 /// Most bytes of a text to summarize, however large the window is: its tokens cost money.
@@ -157,14 +155,13 @@ impl Execution {
 
     /// Shortens the conversation, or returns the summary that is needed for that. The shorter conversation has number
     /// `next`.
-    pub(crate) fn shorten(&mut self, next: ConversationId, edition: Edition) -> Shortening {
+    pub(crate) fn shorten(&mut self, next: ConversationId) -> Shortening {
         let Some(room) = self.room() else { return Shortening::Nothing };
         let bytes = self.conversation.bytes();
         let messages = &self.conversation.messages;
-        let (tokens, turns) = self.kept(room, edition);
-        let start = tail(messages, self.bytes_of(tokens), turns);
+        let start = tail(messages, self.bytes_of(self.kept(room)));
         let excess = bytes.saturating_sub(self.bytes_of(room.target));
-        let cut = cut_results(messages, start, excess, edition);
+        let cut = cut_results(messages, start, excess);
         let cut = cut.map(|cut| self.rewritten(next, cut));
         if let Some(cut) = &cut
             && self.tokens_of(cut.bytes()) <= room.enough
@@ -184,13 +181,10 @@ impl Execution {
         }
     }
 
-    /// How much of the end stays as it is: tokens and turns. A fifth of the window, as far as there is room for it.
-    fn kept(&self, room: Room, edition: Edition) -> (u64, usize) {
-        if edition < Edition::Second {
-            return (room.target / 2, FIRST_KEPT_TURNS);
-        }
+    /// How many tokens of the end stay as they are: a fifth of the window, as far as there is room for it.
+    fn kept(&self, room: Room) -> u64 {
         let window = self.model.context_window.map_or(room.limit, u64::from);
-        ((window / 5).min(room.target / 2), usize::MAX)
+        (window / 5).min(room.target / 2)
     }
 
     fn summary(&self, id: ConversationId, start: usize, middle: usize, room: Room) -> PendingSummary {

@@ -9,10 +9,6 @@ use super::script::{Redirection, RedirectionEffect, ShellWord};
 use super::write_places::WritePlaces;
 use super::{find, programs, tables};
 use crate::facts::CommandEffect;
-use crate::setup::Edition;
-
-/// The tables that these hints come from: what they say of a command is the same in every edition.
-const HINTS: Edition = Edition::Third;
 
 /// Options by which `sed` and `perl` write the files that they are given.
 const IN_PLACE: [&str; 2] = ["-i", "--in-place"];
@@ -43,8 +39,7 @@ struct Effects {
 /// What a command with these words does. Its redirections are not looked at.
 pub(crate) fn effect_of_words(words: &[ShellWord]) -> CommandEffect {
     let Some((name, arguments)) = words.split_first() else { return CommandEffect::Reads };
-    let (Some(path), Some(effects), Some(tables)) = (name.text(), EFFECTS.as_ref(), tables::tables(HINTS))
-    else {
+    let (Some(path), Some(effects), Some(tables)) = (name.text(), EFFECTS.as_ref(), tables::tables()) else {
         return CommandEffect::Unknown;
     };
     let name = path.rsplit('/').next().unwrap_or(path);

@@ -6,7 +6,6 @@ use super::git_remote;
 use super::options::{Refused, could_be_option, literal, not_granted};
 use super::script::ShellWord;
 use super::tables::{FilterTables, GitLetters, GitTable};
-use crate::setup::Edition;
 use crate::text::truncate;
 
 const ONLY_SUBMODULE_STATUS: &str = "only `git submodule status` is granted: the others start programs.";
@@ -25,9 +24,7 @@ pub(super) fn judge(arguments: &[ShellWord], project: &ProjectRoot<'_>, tables: 
         ));
     }
     special(subcommand, words, git)?;
-    if tables.edition >= Edition::Fifth {
-        git_remote::judge(subcommand, words)?;
-    }
+    git_remote::judge(subcommand, words)?;
     options(subcommand, words, git)?;
     // A pattern may become the name of any of its own subcommands: of a file that the agent has made.
     if subcommand == "submodule" && words.first().is_some_and(|first| first.text().is_none()) {

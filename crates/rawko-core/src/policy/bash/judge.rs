@@ -17,7 +17,6 @@ use super::script::{
 use super::tables::FilterTables;
 use super::wrappers;
 use super::write_places::WritePlaces;
-use crate::setup::Edition;
 use crate::text::truncate;
 
 /// Directories whose programs may be named by path, if their names are listed.
@@ -64,8 +63,7 @@ impl<'a> FilterContext<'a> {
 /// Judges everything that a script would do.
 pub(super) fn judge(script: &ParsedScript, rules: FilterContext<'_>) -> Refused {
     // Where the sandbox is the wall, plain constructs pass.
-    let passes = !rules.writable.is_empty() && rules.tables.edition >= Edition::Fifth;
-    let integers = passes.then(|| integers(script));
+    let integers = (!rules.writable.is_empty()).then(|| integers(script));
     let rules = FilterContext { integers: integers.as_ref(), ..rules };
     script.with_heredocs().try_for_each(|part| judge_part(part, rules))
 }
@@ -142,8 +140,7 @@ fn command(words: &[ShellWord], rules: FilterContext<'_>) -> Refused {
             .unwrap_or(Ok(())),
     };
     judged.map_err(|why| {
-        let known = rules.tables.why(program).filter(|_| rules.tables.edition >= Edition::Fifth);
-        match known.filter(|_| why.contains("is not granted by listing")) {
+        match rules.tables.why(program).filter(|_| why.contains("is not granted by listing")) {
             Some(known) => {
                 format!("`{}`: {why} Of {program} it is known: {known}.", truncate(program, SHOWN))
             }

@@ -36,7 +36,6 @@ use regex::{Regex, RegexBuilder};
 
 use crate::agent::BashFilter;
 use crate::policy::Verdict;
-use crate::setup::Edition;
 use crate::text::truncate;
 pub(crate) use effects::{effect_of_redirection, effect_of_words, keeps_output, writes_its_words};
 pub(crate) use parser::parse as parse_script;
@@ -101,7 +100,6 @@ pub fn bash_verdict(filter: &BashFilter, project: &str, command: &str) -> Verdic
         denied: &[],
         is_confined: false,
         project,
-        edition: Edition::NEWEST,
     };
     verdict(rules, command)
 }
@@ -122,7 +120,6 @@ pub(super) struct BashRules<'a> {
     pub(super) is_confined: bool,
     /// Absolute path of the project.
     pub(super) project: &'a str,
-    pub(super) edition: Edition,
 }
 
 /// Whether `command` may run under these rules.
@@ -162,15 +159,12 @@ pub(super) fn verdict(rules: BashRules<'_>, command: &str) -> Verdict {
         Ok(script) => script,
         Err(why) => return not_judged(first, &why),
     };
-    // Before the fifth edition no command in a here-document passed a list, and without one none was looked at.
-    let looked_at: Vec<&ParsedScript> =
-        script.with_heredocs().take(if rules.edition < Edition::Fifth { 1 } else { usize::MAX }).collect();
-    for text in looked_at.iter().flat_map(|part| matched_texts(part)) {
+    for text in script.with_heredocs().flat_map(matched_texts) {
         if let Some(pattern) = patterns.iter().find(|p| p.is_match(&text)) {
             return blocked(pattern, &text);
         }
     }
-    let Some(tables) = tables::tables(rules.edition) else {
+    let Some(tables) = tables::tables() else {
         return not_judged(first, "the tables of programs are damaged");
     };
     let is_moved = script.with_heredocs().any(|part| part.commands.iter().any(Simple::changes_directory));
@@ -184,7 +178,7 @@ pub(super) fn verdict(rules: BashRules<'_>, command: &str) -> Verdict {
     for list in &lists {
         if let Err(why) = judge::judge(&script, FilterContext::new(list, &project, &writable, tables)) {
             let lifted = match why.as_str() {
-                why if why.contains("To allow it") || rules.edition < Edition::Fifth => String::new(),
+                why if why.contains("To allow it") => String::new(),
                 why if why.contains("(permissions.write") => {
                     " To allow it, add the path to permissions.write of this agent and of the configuration."
                         .into()
@@ -200,16 +194,14 @@ pub(super) fn verdict(rules: BashRules<'_>, command: &str) -> Verdict {
 
 /// The denial of a command that removes what is not the agent's. A command that cannot be understood is left to the others.
 fn denied_removal(rules: &BashRules<'_>, project: &ProjectRoot<'_>, command: &str) -> Option<Verdict> {
-    if rules.edition < Edition::Fourth || rules.writable.is_empty() {
+    if rules.writable.is_empty() {
         return None;
     }
     let script = parser::parse(command).ok()?;
-    let tables = tables::tables(rules.edition)?;
+    let tables = tables::tables()?;
     let places = WritePlaces::new(rules, project, true);
-    let directory = (rules.edition >= Edition::Fifth).then_some(rules.project);
-    let looked_at = if rules.edition < Edition::Fifth { 1 } else { usize::MAX };
-    let mut parts = script.with_heredocs().take(looked_at);
-    let why = parts.find_map(|part| removal::refusal(part, tables, &places, directory))?;
+    let why =
+        script.with_heredocs().find_map(|part| removal::refusal(part, tables, &places, rules.project))?;
     Some(Verdict::denied("permissions.write", format!("The command was not run: {why}")))
 }
 

@@ -22,9 +22,7 @@ pub(super) fn judge(
         (OptionRule::OperandsOnly, _) => operands_only(arguments),
         (OptionRule::Code(options), "tar" | "gtar" | "bsdtar") => tar(arguments, options),
         (OptionRule::Code(options), "sqlite3") => sqlite(arguments, options),
-        (OptionRule::Code(options), "sed" | "gsed") => {
-            stream_editors::sed(arguments, options, tables.edition, writable)
-        }
+        (OptionRule::Code(options), "sed" | "gsed") => stream_editors::sed(arguments, options, writable),
         (OptionRule::Code(options), "awk" | "gawk" | "mawk" | "nawk") => {
             stream_editors::awk(arguments, options)
         }

@@ -15,15 +15,15 @@ const REMOVES: [&str; 4] = ["rm", "rmdir", "shred", "unlink"];
 /// Programs that start another one, besides those that the tables say.
 const STARTS: [&str; 4] = ["command", "env", "nice", "xargs"];
 
-/// Why the removal of something in `script` is refused. `project` is where its relative paths begin, if they are judged.
+/// Why the removal of something in `script` is refused. `project` is where its relative paths begin.
 pub(super) fn refusal(
     script: &ParsedScript,
     tables: &FilterTables,
     places: &WritePlaces<'_>,
-    project: Option<&str>,
+    project: &str,
 ) -> Option<String> {
     // Where the shell may be. Nobody knows where nothing is in it.
-    let mut starts: BTreeSet<String> = project.map(str::to_owned).into_iter().collect();
+    let mut starts = BTreeSet::from([project.to_owned()]);
     script.commands.iter().find_map(|simple| {
         if let Some(arguments) = cd_arguments(&simple.words) {
             let ends =
@@ -62,7 +62,7 @@ fn removal<'w>(words: &'w [ShellWord], tables: &FilterTables) -> Option<(usize, 
 fn outside(
     word: &ShellWord,
     places: &WritePlaces<'_>,
-    project: Option<&str>,
+    project: &str,
     starts: &BTreeSet<String>,
 ) -> Option<String> {
     let path = match &word.kind {
@@ -80,7 +80,7 @@ fn outside(
     // A relative path is outside if it is from every place where the shell may be.
     let refused = |start: &String| {
         let path = format!("/{}", names(&joined(start, &path)).join("/"));
-        let below = project.and_then(|project| path.strip_prefix(project)).unwrap_or(&path);
+        let below = path.strip_prefix(project).unwrap_or(&path);
         places.check_path(&path).err().filter(|_| !leads_to_protected(below))
     };
     let refusals: Option<Vec<String>> = starts.iter().map(refused).collect();

@@ -3,7 +3,6 @@
 use super::options::{Options, Refused};
 use super::script::ShellWord;
 use super::write_places::WritePlaces;
-use crate::setup::Edition;
 
 const SED: &str = "this script is not known to only read. Use p, d, q, =, s///, y/// and addresses; \
                    edit files with Edit.";
@@ -11,16 +10,11 @@ const AWK: &str =
     "this program is not known to only read. Leave out system, getline, pipes, redirections and @.";
 
 /// Judges a call of `sed`.
-pub(super) fn sed(
-    arguments: &[ShellWord],
-    options: &Options,
-    edition: Edition,
-    writable: &WritePlaces<'_>,
-) -> Refused {
+pub(super) fn sed(arguments: &[ShellWord], options: &Options, writable: &WritePlaces<'_>) -> Refused {
     let (arguments, in_place) = without_in_place(arguments, writable);
     options.operands(&arguments, writable)?;
     let (scripts, files) = sed_scripts(&arguments);
-    let reads_only = |script: &Option<&str>| script.is_some_and(|script| sed_reads_only(script, edition));
+    let reads_only = |script: &Option<&str>| script.is_some_and(sed_reads_only);
     if scripts.is_empty() || !scripts.iter().all(reads_only) {
         return Err(SED.into());
     }
@@ -93,7 +87,7 @@ fn sed_scripts(arguments: &[ShellWord]) -> (Vec<Option<&str>>, Vec<&ShellWord>) 
 }
 
 /// Whether a script consists of commands that neither write nor run.
-fn sed_reads_only(script: &str, edition: Edition) -> bool {
+fn sed_reads_only(script: &str) -> bool {
     let mut rest = Cursor(script);
     loop {
         rest.skip(|c| c.is_ascii_whitespace() || c == ';' || c == '}');
@@ -104,7 +98,7 @@ fn sed_reads_only(script: &str, edition: Edition) -> bool {
             rest.skip(|c| c != '\n');
             continue;
         }
-        if rest.sed_command(edition).is_none() {
+        if rest.sed_command().is_none() {
             return false;
         }
     }
@@ -128,7 +122,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// Addresses, one command and what ends it.
-    fn sed_command(&mut self, edition: Edition) -> Option<()> {
+    fn sed_command(&mut self) -> Option<()> {
         self.sed_address()?;
         self.skip(|c| c == ' ');
         if self.peek() == Some(',') {
@@ -144,8 +138,8 @@ impl<'a> Cursor<'a> {
                 self.skip(|c| c == ' ');
                 self.skip(|c| c.is_ascii_digit());
             }
-            'a' | 'i' | 'c' if edition >= Edition::Fourth => return self.sed_lines(),
-            ':' | 'b' | 't' | 'T' if edition >= Edition::Fourth => {
+            'a' | 'i' | 'c' => return self.sed_lines(),
+            ':' | 'b' | 't' | 'T' => {
                 self.skip(|c| c == ' ');
                 self.skip(|c| c.is_ascii_alphanumeric() || c == '_');
             }

@@ -9,22 +9,13 @@ use std::sync::LazyLock;
 use serde::Deserialize;
 
 use super::options::{Options, RefusedOptions};
-use crate::setup::Edition;
 
-static OLDER: LazyLock<Option<FilterTables>> = LazyLock::new(|| FilterTables::of(Edition::Third));
-static FOURTH: LazyLock<Option<FilterTables>> = LazyLock::new(|| FilterTables::of(Edition::Fourth));
-static FIFTH: LazyLock<Option<FilterTables>> = LazyLock::new(|| FilterTables::of(Edition::Fifth));
-static NEWEST: LazyLock<Option<FilterTables>> = LazyLock::new(|| FilterTables::of(Edition::NEWEST));
+static TABLES: LazyLock<Option<FilterTables>> =
+    LazyLock::new(|| serde_json::from_str(include_str!("programs.json")).ok());
 
-/// All tables, as they are in an edition. `None`, where they cannot be read, must refuse everything; a test reads them.
-pub(super) fn tables(edition: Edition) -> Option<&'static FilterTables> {
-    let tables = match edition {
-        Edition::First | Edition::Second | Edition::Third => &OLDER,
-        Edition::Fourth => &FOURTH,
-        Edition::Fifth => &FIFTH,
-        Edition::Sixth => &NEWEST,
-    };
-    tables.as_ref()
+/// All tables. `None`, where they cannot be read, must refuse everything; a test reads them.
+pub(super) fn tables() -> Option<&'static FilterTables> {
+    TABLES.as_ref()
 }
 
 /// All tables.
@@ -37,9 +28,6 @@ pub(super) struct FilterTables {
     pub(super) git: GitTable,
     pub(super) builtins: BuiltinTable,
     pub(super) variables: VariableTable,
-    /// The edition that these are of.
-    #[serde(skip)]
-    pub(super) edition: Edition,
 }
 
 /// Programs with the same rule.
@@ -49,9 +37,6 @@ struct ProgramEntry {
     names: Vec<String>,
     /// For reviewers, and for whom it refuses.
     why: String,
-    /// Since when: a journal is folded with the tables that it was recorded with. A newer entry replaces an older one.
-    #[serde(default)]
-    since: Edition,
     rule: OptionRule,
 }
 
@@ -164,47 +149,19 @@ pub(super) struct VariableTable {
     pub(super) parts: Vec<String>,
     /// As a word of a name.
     pub(super) words: BTreeSet<String>,
-    /// What later editions know.
-    more: Vec<MoreVariables>,
+    /// These names and no longer ones.
+    whole: BTreeSet<String>,
     /// Wherever in a name in small letters.
     pub(super) small_letters: Vec<String>,
     /// These pass, whatever they are made of.
     pub(super) harmless: BTreeSet<String>,
-}
-
-/// What is known of variables since an edition.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct MoreVariables {
-    since: Edition,
-    #[serde(rename = "why")]
-    _why: String,
-    #[serde(default)]
-    parts: Vec<String>,
-    #[serde(default)]
-    words: BTreeSet<String>,
-    /// These names and no longer ones.
-    #[serde(default)]
-    whole: BTreeSet<String>,
     /// These assignments pass, whatever the name is made of.
-    #[serde(default)]
-    harmless: BTreeSet<String>,
+    harmless_assignments: BTreeSet<String>,
     /// These names pass in the sandbox.
-    #[serde(default)]
     in_sandbox: BTreeSet<String>,
 }
 
 impl FilterTables {
-    fn of(edition: Edition) -> Option<Self> {
-        let mut tables: Self = serde_json::from_str(include_str!("programs.json")).ok()?;
-        tables.edition = edition;
-        tables.programs.retain(|program| program.since <= edition);
-        // The newest rule for a program is found first.
-        tables.programs.sort_by_key(|program| std::cmp::Reverse(program.since));
-        tables.variables.more.retain(|more| more.since <= edition);
-        Some(tables)
-    }
-
     /// The rule for a program; `None` where there is none.
     pub(super) fn rule(&self, name: &str) -> Option<&OptionRule> {
         if self.unread_wrappers.names.contains(name) {
@@ -228,9 +185,8 @@ impl VariableTable {
     /// The same of a whole assignment, `NAME=value`, and of what may be set in the sandbox.
     pub(super) fn passes(&self, name: &str, assignment: &str, in_sandbox: bool) -> bool {
         self.is_harmless(name)
-            || self.more.iter().any(|more| {
-                more.harmless.contains(assignment) || (in_sandbox && more.in_sandbox.contains(name))
-            })
+            || self.harmless_assignments.contains(assignment)
+            || (in_sandbox && self.in_sandbox.contains(name))
     }
 
     /// Whether no program is known to take orders from the variable `name`.
@@ -243,14 +199,9 @@ impl VariableTable {
             return !self.small_letters.iter().any(|part| name.contains(part));
         }
         let upper = name.to_ascii_uppercase();
-        let words = || upper.split('_');
-        let orders = self.parts.iter().any(|part| upper.contains(part))
-            || words().any(|word| self.words.contains(word))
-            || self.more.iter().any(|more| {
-                more.whole.contains(&upper)
-                    || more.parts.iter().any(|part| upper.contains(part))
-                    || words().any(|word| more.words.contains(word))
-            });
+        let orders = self.whole.contains(&upper)
+            || self.parts.iter().any(|part| upper.contains(part))
+            || upper.split('_').any(|word| self.words.contains(word));
         !orders && !upper.starts_with('_') && !upper.ends_with("RC")
     }
 }
@@ -271,7 +222,7 @@ mod tests {
         for program in &tables.programs {
             for name in &program.names {
                 assert!(!seen.contains(name.as_str()), "`{name}` has two rules");
-                assert!(named.insert((name, program.since)), "`{name}` has two rules in one edition");
+                assert!(named.insert(name), "`{name}` has two rules");
             }
         }
         let twice = tables.git.any_options.intersection(&tables.git.judged_options).count();

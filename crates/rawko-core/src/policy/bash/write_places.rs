@@ -5,7 +5,6 @@ use super::options::Refused;
 use super::script::{ShellWord, WordKind};
 use super::{BashRules, SHOWN};
 use crate::policy::permissions::path_covers;
-use crate::setup::Edition;
 use crate::text::truncate;
 
 /// A folder of its own for every command in the sandbox.
@@ -23,12 +22,8 @@ pub(super) struct WritePlaces<'a> {
     project: Option<&'a ProjectRoot<'a>>,
     /// A relative path may start elsewhere than in the project's root.
     is_moved: bool,
-    /// The command goes to a protected folder: since the fifth edition it writes nothing by a relative path.
+    /// The command goes to a protected folder: then it writes nothing by a relative path.
     is_in_protected: bool,
-    /// The edition refuses patterns that may name a protected folder.
-    reads_patterns: bool,
-    /// Whether a refusal names the path: not in journals of older editions.
-    names_path: bool,
 }
 
 impl<'a> WritePlaces<'a> {
@@ -38,26 +33,23 @@ impl<'a> WritePlaces<'a> {
     }
 
     pub(super) fn new(rules: &BashRules<'a>, project: &'a ProjectRoot<'a>, is_moved: bool) -> Self {
-        let names_path = rules.edition >= Edition::Fifth;
         Self {
             granted: rules.writable,
             denied: rules.denied,
             project: Some(project),
             is_moved,
             is_in_protected: false,
-            reads_patterns: rules.edition >= Edition::Fifth,
-            names_path,
         }
     }
 
     /// The same for a command that goes to a protected folder, if it does.
     pub(super) fn in_protected(self, goes_there: bool) -> Self {
-        Self { is_in_protected: self.reads_patterns && goes_there, ..self }
+        Self { is_in_protected: goes_there, ..self }
     }
 
     /// Whether the file that a redirection names may be written. A pattern becomes the name of what is there.
     pub(super) fn check_redirection(&self, word: &ShellWord) -> Refused {
-        if self.reads_patterns && word.text().is_none() {
+        if word.text().is_none() {
             return Err(
                 "the file that a redirection writes must be spelt out, without patterns and variables."
                     .into(),
@@ -85,7 +77,7 @@ impl<'a> WritePlaces<'a> {
                 if !start.starts_with('~')
                     && !["$", "`", ".."].iter().any(|part| word.shown.contains(part)) =>
             {
-                if self.reads_patterns && word.shown.split('/').any(may_be_protected) {
+                if word.shown.split('/').any(may_be_protected) {
                     return Err("this pattern may name a protected folder (.git, .rawko, .claude).".into());
                 }
                 self.check_path(&start[..start.rfind('/').map_or(0, |slash| slash + 1)])
@@ -120,7 +112,7 @@ impl<'a> WritePlaces<'a> {
         } else {
             below_here(path)
         };
-        let this = if self.names_path { format!("`{}`", truncate(path, SHOWN)) } else { "this".to_owned() };
+        let this = format!("`{}`", truncate(path, SHOWN));
         let Some(below) = below else {
             return Err(format!("{this} is outside of the write paths (permissions.write) and of /tmp."));
         };

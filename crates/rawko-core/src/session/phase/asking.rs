@@ -78,7 +78,7 @@ impl Ledger {
             ArbiterQuestion::Select(_) => arbiter.cache.select,
             ArbiterQuestion::Evaluate { .. } => arbiter.cache.evaluate,
         };
-        is_used.then(|| cache_key(question, &arbiter.model, &arbiter.templates, self.setup.edition))
+        is_used.then(|| cache_key(question, &arbiter.model, &arbiter.templates))
     }
 }
 
@@ -86,10 +86,9 @@ impl Asking {
     fn start(question: ArbiterQuestion, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
         let ruling = match ledger.setup.arbiter.mode {
             ArbiterMode::Llm => None,
-            ArbiterMode::Hybrid => question.rule(ledger.setup.edition).filter(|ruling| ruling.certain),
+            ArbiterMode::Hybrid => question.rule().filter(|ruling| ruling.certain),
             ArbiterMode::Rules => {
-                let ruling =
-                    question.rule_or_fallback(ledger.setup.edition, ledger.setup.default_agent.as_deref());
+                let ruling = question.rule_or_fallback(ledger.setup.default_agent.as_deref());
                 let asking = Box::new(Self::new(question, ArbiterExchange::unasked(), ledger));
                 return match ruling {
                     Some(ruling) => asking.ruled(ruling, ledger, reaction),

@@ -108,8 +108,8 @@ pub(super) fn begin_conversation(
     let alternatives = ledger.setup.alternatives(&agent.model);
     let alternatives = alternatives.iter().map(|other| ledger.setup.permitted(other, &agent)).collect();
     let pictures = attachment::pictures(&ledger.setup.attachments);
-    let execution = Execution::start(&agent, alternatives, log, opening, pictures).with_memories(recalled);
-    let mut execution = Box::new(execution.under(ledger.setup.edition));
+    let execution = Execution::start(&agent, alternatives, log, opening, pictures);
+    let mut execution = Box::new(execution.with_memories(recalled.memories.clone()));
     execution.has_heard(ledger.words.all().len());
     begin_work(execution, &agent, false, ledger, reaction)
 }
@@ -208,7 +208,7 @@ fn ended(
     execution.consumed(consumed);
     execution.forget_unheard();
     ledger.hand_over_draft(&mut result);
-    if !result.success && ledger.judges_by_record() {
+    if !result.success {
         let attempts = ledger.failures_of(execution.agent()) + 1;
         result.error = Some(execution.failure(&result.output).after(attempts));
     }
@@ -237,10 +237,8 @@ pub(super) fn failed(
         None => Default::default(),
     };
     let error = match &execution {
-        Some(execution) if ledger.judges_by_record() => {
-            error.after(ledger.failures_of(execution.agent()) + 1)
-        }
-        Some(_) | None => error,
+        Some(execution) => error.after(ledger.failures_of(execution.agent()) + 1),
+        None => error,
     };
     Next::Ended { event: MachineEvent::AgentError { error, facts, usage: Some(usage) }, execution }
 }

@@ -8,7 +8,7 @@ use crate::conversation::ConversationLog;
 use crate::error::ErrorInfo;
 use crate::machine::{AgentResult, ExecutionFacts, MachineEvent};
 use crate::memory::extraction::{REMEMBER, question, read_draft, recorded_and_claimed, remember_tool};
-use crate::memory::{Draft, MemoryEffects, learned_from};
+use crate::memory::{Draft, learned_from};
 use crate::message::Message;
 use crate::note::Note;
 use crate::request::{ModelRequest, Purpose, ToolChoice};
@@ -17,9 +17,6 @@ use crate::session::ledger::Ledger;
 use crate::session::open_effects::OpenEffect;
 use crate::session::{KeptMemory, Reaction};
 use crate::setup::ModelChoice;
-
-/// Files that [`MemoryEffects::First`] recorded at most.
-const FILES: usize = 20;
 
 /// An execution that is over, and of which a memory may be kept.
 #[derive(Debug, Clone, PartialEq)]
@@ -75,7 +72,8 @@ impl Learning {
             }
             Stage::Keeping(draft) => {
                 let id = ledger.open.issue(OpenEffect::Remember);
-                let files = self.files(draft, ledger.memory_effects());
+                let ExecutionFacts { files_modified, files_accessed, .. } = &self.result.facts;
+                let files = learned_from(draft, files_modified, files_accessed);
                 reaction.effects.push(Effect::Remember {
                     id,
                     agent: self.agent.clone(),
@@ -86,17 +84,6 @@ impl Learning {
             }
         }
         Next::Phase(Phase::Learning(self))
-    }
-
-    fn files(&self, draft: &Draft, form: MemoryEffects) -> Vec<String> {
-        let ExecutionFacts { files_modified, files_accessed, .. } = &self.result.facts;
-        match form {
-            MemoryEffects::Complete => learned_from(draft, files_modified, files_accessed),
-            MemoryEffects::First => {
-                let only_read = files_accessed.iter().filter(|file| !files_modified.contains(*file));
-                files_modified.iter().chain(only_read).take(FILES).cloned().collect()
-            }
-        }
     }
 
     fn purpose(&self) -> Purpose {

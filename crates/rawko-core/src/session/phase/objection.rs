@@ -5,33 +5,21 @@ use crate::arbiter::{Objection, RedCheck, SELECT_HISTORY, recent_history, unansw
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::facts::{self, CommandEffect, RECORD};
 use crate::session::ledger::Ledger;
-use crate::setup::Edition;
 
 impl Ledger {
-    /// Whether the run's rules hold a COMPLETE against the record.
-    pub(in crate::session) fn judges_by_record(&self) -> bool {
-        self.setup.edition >= Edition::Second
-    }
-
     /// What the record has against a COMPLETE. The verification commands that are still to run decide about the checks
     /// of their own runners.
     pub(in crate::session) fn objection(&self) -> Option<Objection> {
-        if !self.judges_by_record() {
-            return None;
-        }
         let history = recent_history(self.machine.context(), &self.statistics, SELECT_HISTORY);
         let verify = self.setup.verify.as_ref().map_or(&[][..], |verify| &verify.commands);
         let verify: Vec<&str> = verify.iter().map(String::as_str).collect();
-        Objection::of(&history, &verify, self.setup.edition)
+        Objection::of(&history, &verify)
     }
 
     /// The newest check of the run, if it is red.
     pub(in crate::session) fn red_check(&self) -> Option<RedCheck> {
-        if !self.judges_by_record() {
-            return None;
-        }
         let history = recent_history(self.machine.context(), &self.statistics, SELECT_HISTORY);
-        RedCheck::of(&history, self.setup.edition)
+        RedCheck::of(&history)
     }
 
     /// Whether an agent saw one of the verification commands fail, and nothing is known to have been written since.
@@ -40,14 +28,11 @@ impl Ledger {
             red.followed_by == CommandEffect::Reads
                 && commands.iter().any(|command| facts::are_same_checks(command, &red.command))
         };
-        self.setup.edition >= Edition::Fourth && self.red_check().as_ref().is_some_and(is_of_now)
+        self.red_check().as_ref().is_some_and(is_of_now)
     }
 
     /// The agent whose rejection was followed by a change and by no other verdict of its own.
     pub(in crate::session) fn unanswered_rejection(&self) -> Option<String> {
-        if self.setup.edition < Edition::Fourth {
-            return None;
-        }
         let history = recent_history(self.machine.context(), &self.statistics, SELECT_HISTORY);
         unanswered_rejection(&history).map(str::to_owned)
     }

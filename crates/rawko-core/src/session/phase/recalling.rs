@@ -4,18 +4,12 @@
 use super::{Next, Phase, executing};
 use crate::agent::execution::Execution;
 use crate::machine::{ExecutionFacts, ExecutionStatus};
-use crate::memory::{MemoryEffects, MemoryUse, Query, Recalled, UseOutcome, UseRule};
+use crate::memory::{MemoryUse, Query, Recalled, UseOutcome};
 use crate::note::Note;
 use crate::session::Reaction;
 use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
 use crate::session::open_effects::OpenEffect;
-use crate::text::truncate;
-
-/// Executions whose reports [`MemoryEffects::First`] recorded.
-const RECENT: usize = 3;
-/// Characters of each report.
-const OUTPUT_CHARS: usize = 500;
 
 /// An agent that waits for its memories.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,19 +21,11 @@ impl Recalling {
     pub(super) fn ask(self, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
         let id = ledger.open.issue(OpenEffect::Recall);
         let agent = self.agent.clone();
-        reaction.effects.push(match ledger.memory_effects() {
-            MemoryEffects::Complete => {
-                let plan = ledger.effective_plan().filter(|plan| !plan.is_complete);
-                let step = plan.and_then(|plan| plan.steps.get(plan.current_step_index));
-                let step = step.filter(|step| !step.is_settled()).map(|step| step.description.clone());
-                let task = Some(Query::bounded_task(&ledger.machine.context().task).to_owned());
-                Effect::Recall { id, agent, task, step, plan: None, history: None }
-            }
-            MemoryEffects::First => {
-                let (plan, history) = ledger.plan_and_reports();
-                Effect::Recall { id, agent, task: None, step: None, plan, history }
-            }
-        });
+        let plan = ledger.effective_plan().filter(|plan| !plan.is_complete);
+        let step = plan.and_then(|plan| plan.steps.get(plan.current_step_index));
+        let step = step.filter(|step| !step.is_settled()).map(|step| step.description.clone());
+        let task = Query::bounded_task(&ledger.machine.context().task).to_owned();
+        reaction.effects.push(Effect::Recall { id, agent, task, step });
         Next::Phase(Phase::Recalling(self))
     }
 
@@ -60,25 +46,6 @@ impl Recalling {
 }
 
 impl Ledger {
-    /// What the effects of memory carry in this run.
-    pub(super) fn memory_effects(&self) -> MemoryEffects {
-        self.setup.memory.as_ref().map(|memory| memory.effects).unwrap_or_default()
-    }
-
-    /// What [`MemoryEffects::First`] recorded.
-    fn plan_and_reports(&self) -> (Option<String>, Option<String>) {
-        let plan = self.effective_plan().map(|plan| {
-            plan.steps.iter().map(|step| step.description.as_str()).collect::<Vec<_>>().join("\n")
-        });
-        let recent = self.machine.context().history.iter().rev().take(RECENT).rev();
-        let reports = recent.map(|entry| {
-            let output = truncate(entry.output.as_deref().unwrap_or_default(), OUTPUT_CHARS);
-            format!("{}: {output}", entry.agent)
-        });
-        let reports = reports.collect::<Vec<_>>().join("\n");
-        (plan, Some(reports).filter(|text| !text.is_empty()))
-    }
-
     /// Judges the memories of the execution that has just gone into the history.
     pub(in crate::session) fn judge_memories(
         &mut self,
@@ -88,10 +55,9 @@ impl Ledger {
         let (Some(entry), Some(execution)) = (self.machine.context().history.last(), execution) else {
             return;
         };
-        let (memories, rule) = execution.memories();
+        let memories = execution.memories();
         // If no model was asked, nobody read the memories.
-        let is_read = rule == UseRule::Substrings || entry.facts.turns > 0;
-        if memories.is_empty() || !is_read {
+        if memories.is_empty() || entry.facts.turns == 0 {
             return;
         }
         let outcome = match entry.result {
@@ -104,15 +70,14 @@ impl Ledger {
         let words = format!("{words}\n{}", entry.output.as_deref().unwrap_or_default());
         let uses = memories.iter().map(|memory| MemoryUse {
             path: memory.path.clone(),
-            cited: memory.is_cited_in(&words, rule),
-            touched: memory.is_touched_by(files_accessed.iter().chain(files_modified), rule),
+            cited: memory.is_cited_in(&words),
+            touched: memory.is_touched_by(files_accessed.iter().chain(files_modified)),
             outcome,
         });
         let note = Note::MemoriesUsed {
             agent: entry.agent.clone(),
             iteration: entry.iteration,
             uses: uses.collect(),
-            rule,
         };
         reaction.notes.push(note);
     }

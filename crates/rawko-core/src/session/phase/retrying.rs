@@ -11,7 +11,6 @@ use crate::session::Reaction;
 use crate::session::effect::TimerPurpose;
 use crate::session::ledger::Ledger;
 use crate::session::open_effects::OpenEffect;
-use crate::setup::Edition;
 use crate::time::Timestamp;
 
 /// How often an answer is asked for that is cut off every time.
@@ -69,7 +68,7 @@ impl Retrying {
     ) -> Result<Next, Phase> {
         let Some(after_ms) = ledger.pause_after(failure, &phase) else {
             // The patience with an outage is not given again to the calls that follow the one that was given up.
-            let is_outage = !failure.was_cut && may_pass(failure.error.code) && ledger.is_patient_once();
+            let is_outage = !failure.was_cut && may_pass(failure.error.code);
             ledger.failing = ledger.failing.take().filter(|_| is_outage);
             return Err(phase);
         };
@@ -110,7 +109,7 @@ impl Ledger {
         let has_alternative = phase.has_alternative();
         let CallFailure { error, was_cut } = failure;
         let retry = self.setup.retry.filter(|_| may_pass(error.code))?;
-        if has_alternative && !was_cut && self.is_patient_once() {
+        if has_alternative && !was_cut {
             return None;
         }
         let now = self.now;
@@ -139,13 +138,7 @@ impl Ledger {
     /// A call was answered, which an agent made or the arbiter. That the arbiter has a model does not end the outage of the
     /// agents' one.
     pub(in crate::session) fn answered_again(&mut self, to_agent: bool) {
-        let goes_on = self.setup.edition >= Edition::Fourth;
-        self.failing = self.failing.take().filter(|failing| goes_on && failing.by_agent != to_agent);
-    }
-
-    /// Whether the patience is for a whole outage. It was for each call under the rules of older journals.
-    pub(in crate::session) fn is_patient_once(&self) -> bool {
-        self.setup.edition >= Edition::Third
+        self.failing = self.failing.take().filter(|failing| failing.by_agent != to_agent);
     }
 
     /// The number of the next attempt of the call that keeps failing.

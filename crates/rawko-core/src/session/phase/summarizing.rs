@@ -31,7 +31,7 @@ impl Summarizing {
         ledger: &mut Ledger,
         reaction: &mut Reaction,
     ) -> Next {
-        match execution.shorten(ledger.new_conversation(), ledger.setup.edition) {
+        match execution.shorten(ledger.new_conversation()) {
             Shortening::Done(shortened) => {
                 report(&execution, shortened, reaction);
                 ask_if_it_fits(execution, refusal, ledger, reaction)

@@ -7,7 +7,6 @@ use crate::session::Reaction;
 use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
 use crate::session::open_effects::OpenEffect;
-use crate::setup::Edition;
 use crate::tool::{ToolAccess, ToolOutcome};
 
 /// An agent whose tool calls run.
@@ -40,16 +39,16 @@ impl Tools {
         let OpenEffect::ToolCall(slot) = effect else {
             return Phase::Tools(Self { execution }).ignore(reaction);
         };
-        ledger.tree.wrote(&outcome.files_modified, ledger.setup.edition);
+        ledger.tree.wrote(&outcome.files_modified);
         if let Some(AllowedCall { call, access, grants, .. }) = execution.running(slot) {
             let grants = ledger.approvals.all_grants(execution.agent(), &call, grants);
             let asked = ledger.asked_after(execution.agent(), &grants, &outcome);
-            let has_run = has_run(ledger.setup.edition, access, &asked);
+            let has_run = has_run(access, &asked);
             // A call that was refused before it did anything is no call yet.
             if asked.is_empty() || has_run {
                 ledger.watch_call(&mut execution, &call, access, &outcome);
             }
-            if asked.is_empty() && ledger.setup.edition >= Edition::Sixth {
+            if asked.is_empty() {
                 ledger.approvals.used(execution.agent(), &call);
             }
             if !asked.is_empty() {

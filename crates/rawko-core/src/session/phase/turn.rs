@@ -92,14 +92,13 @@ fn judge(agent: Option<&AgentSetup>, setup: &Setup, asks: bool, call: &ToolCall)
         };
     }
     if call.name == policy::TOOL_SEARCH
-        && let Some(outcome) = policy::search_tools(&agent.config, &setup.tools, setup.edition, &call.input)
+        && let Some(outcome) = policy::search_tools(&agent.config, &setup.tools, &call.input)
     {
         return Judgement::Answered { rule: policy::TOOL_SEARCH.to_owned(), outcome: Box::new(outcome) };
     }
     let known: Vec<&str> = setup.tools.iter().map(|tool| tool.name.as_str()).collect();
     let access = setup.tools.iter().find(|tool| tool.name == call.name).map(|tool| tool.access);
-    let context =
-        CallContext { project: &setup.place.directory, edition: setup.edition, is_confined: agent.confined };
+    let context = CallContext { project: &setup.place.directory, is_confined: agent.confined };
     match (policy::call_verdict(&agent.config, &agent.permissions, context, call, &known), access) {
         (Verdict::Allowed { rule }, Some(access)) => Judgement::Allowed { rule, access },
         (Verdict::Allowed { rule }, None) => Judgement::Denied {

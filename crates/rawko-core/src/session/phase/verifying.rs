@@ -11,7 +11,7 @@ use crate::session::ledger::Ledger;
 use crate::session::open_effects::OpenEffect;
 use crate::session::steering::completion_replaced;
 use crate::session::tree::Freshness;
-use crate::setup::{Edition, VerifySetup};
+use crate::setup::VerifySetup;
 use crate::text::keep_ends;
 
 /// Bytes of a failed command's output that become part of the error's message.
@@ -52,7 +52,6 @@ impl Verifying {
         };
         let seen_red = ledger.has_seen_red(&commands);
         let id = ledger.open.issue(OpenEffect::Verification);
-        let found = found && ledger.setup.edition >= Edition::Sixth;
         reaction.effects.push(Effect::Verify {
             id,
             commands,

@@ -5,7 +5,6 @@ use super::confined::check;
 use super::{LISTED, PROJECT};
 use crate::agent::BashFilter;
 use crate::policy::bash::{BashRules, bash_verdict, verdict};
-use crate::setup::Edition;
 
 const PLAIN: [&str; 41] = [
     "i=0; while [ $i -lt 3 ]; do ls; i=$((i+1)); done",
@@ -56,25 +55,12 @@ fn plain_constructs_pass_in_the_sandbox() {
     check(&["."], &PLAIN, true);
 }
 
-/// Outside of the sandbox, and in journals of older editions.
 #[test]
-fn elsewhere_they_are_refused_as_before() {
+fn outside_of_the_sandbox_they_are_refused() {
     let listed = LISTED.iter().chain(&["seq"]).map(|&name| name.to_owned());
     let filter = BashFilter { allowed_commands: Some(listed.collect()), ..BashFilter::default() };
-    let writable = vec![".".to_owned()];
     for command in PLAIN.iter().filter(|command| !command.contains("'EOF'")) {
         assert!(!bash_verdict(&filter, PROJECT, command).is_allowed(), "{command:?}");
-        let rules = BashRules {
-            filter: Some(&filter),
-            own_run: None,
-            granted_run: None,
-            writable: &writable,
-            denied: &[],
-            is_confined: true,
-            project: PROJECT,
-            edition: Edition::Fourth,
-        };
-        assert!(!verdict(rules, command).is_allowed(), "{command:?} in the fourth edition");
     }
 }
 
@@ -220,7 +206,6 @@ fn a_denial_names_what_it_calculates_with_and_the_line_that_decided() {
             denied: &[],
             is_confined: true,
             project: PROJECT,
-            edition: Edition::NEWEST,
         };
         let message = verdict(rules, command).denial().unwrap().content;
         for word in words {

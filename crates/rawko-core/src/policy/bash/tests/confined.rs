@@ -3,7 +3,6 @@
 use super::{LISTED, PROJECT};
 use crate::agent::BashFilter;
 use crate::policy::bash::{BashRules, verdict};
-use crate::setup::Edition;
 
 /// Checks commands of an agent that may write `writable`, and not `secrets`.
 #[track_caller]
@@ -19,7 +18,6 @@ pub(super) fn check(writable: &[&str], commands: &[&str], allowed: bool) {
         denied: &["secrets".to_owned()],
         is_confined: true,
         project: PROJECT,
-        edition: Edition::NEWEST,
     };
     let wrong: Vec<String> = commands
         .iter()
