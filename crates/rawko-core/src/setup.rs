@@ -32,7 +32,7 @@ pub struct Setup {
     /// (`provider.fallback`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallback: Vec<ModelChoice>,
-    /// How failed model calls are made again. Absent from journals of versions that left it to the machine.
+    /// How failed model calls are made again by the session; absent where it makes none again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<CallRetry>,
     /// The limits at which the run stops.
@@ -186,8 +186,8 @@ pub struct ArbiterSetup {
     /// The questions that its cache may answer.
     #[serde(default, skip_serializing_if = "CacheUse::is_none")]
     pub cache: CacheUse,
-    /// Most tokens of a decision that is asked for again because its token limit cut it off. Absent from journals of
-    /// versions that did not ask again with a higher limit.
+    /// Most tokens of a decision that is asked for again because its token limit cut it off; absent where it is
+    /// not asked for again with a higher limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_tokens: Option<u32>,
 }

@@ -343,7 +343,7 @@ fn thinking_that_is_bound_to_what_was_cut_is_dropped() {
     bench.check_fold();
 }
 
-/// Models that think within a budget of tokens want the last turn's thinking back, and older sessions were recorded so.
+/// Models that think within a budget of tokens want the last turn's thinking back.
 #[test]
 fn thinking_that_is_not_bound_is_kept() {
     let mut setup = setup(Some(12_000));

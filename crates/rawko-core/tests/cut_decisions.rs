@@ -156,7 +156,6 @@ fn a_lost_question_keeps_its_room() {
     assert_eq!(bench.asked().1.max_tokens, 4_000);
 }
 
-/// Sessions of versions that did not ask for more are folded as they were recorded.
 #[test]
 fn a_session_begun_without_a_larger_limit_goes_on_without_it() {
     let mut bench = Bench::start(arbiter(None));

@@ -29,7 +29,7 @@ pub(crate) fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// Makes sure that nobody else can put files into a folder of the user's state, so that what is there is the user's own.
-/// Earlier versions made it with the user's umask: a folder of the user's own is corrected.
+/// A folder of the user's own that others may write in is corrected.
 ///
 /// # Errors
 /// If others may write in it and that cannot be changed.

@@ -40,10 +40,10 @@ pub enum RunEvent {
         /// Whether this is a dry run, which changes nothing.
         #[serde(default, skip_serializing_if = "is_false")]
         dry_run: bool,
-        /// What it stops at, of those that are configured by default too. Absent from records of older versions.
+        /// What it stops at, of those that are configured by default too.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<RunLimits>,
-        /// What counts towards them already; absent where this begins with nothing, and from records of older versions.
+        /// What counts towards them already; absent where this begins with nothing.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         so_far: Option<Box<SoFar>>,
         /// What this run does without: what the operating system does not enforce, and git where it is not installed.

@@ -166,7 +166,6 @@ impl Summary {
     fn why_claimed(&self) -> String {
         match &self.outcome.doubt {
             Some(doubt) => clean_line(&doubt.message),
-            // A session of an older version.
             None => "not verified".to_owned(),
         }
     }

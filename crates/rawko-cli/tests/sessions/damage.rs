@@ -1,6 +1,6 @@
 //! Damaged sessions: what is said of them, and how one goes on.
 
-use rawko::journal::{SessionStatus, read};
+use rawko::journal::{FORMAT, SessionStatus, read};
 
 use crate::bench::{Bench, short};
 
@@ -39,6 +39,39 @@ fn damage_in_the_middle_is_told_repaired_and_resumed() {
     assert_eq!(resumed.status, SessionStatus::Ended);
     let journal = read(&bench.store().find(&copy).unwrap()).unwrap();
     assert_eq!(journal.header.forked_from.unwrap().session, id);
+}
+
+#[test]
+fn a_journal_of_another_format_is_refused_and_listed_as_such() {
+    let bench = Bench::new(&short());
+    bench.rawko(&["run", "--quiet", "Do it."]).check(0, &[]);
+    let path = bench.journal_path();
+    let current = std::fs::read_to_string(&path).unwrap();
+    for (format, hint) in [(FORMAT - 1, "sessions rm"), (FORMAT + 1, "install a newer rawko")] {
+        let other = current.replacen(&format!("\"format\":{FORMAT}"), &format!("\"format\":{format}"), 1);
+        assert_ne!(other, current);
+        std::fs::write(&path, &other).unwrap();
+        let sentence = format!("written in format {format}, and this rawko reads format {FORMAT} alone");
+        for command in [
+            &["sessions", "show", "last"][..],
+            &["sessions", "export", "last"],
+            &["sessions", "repair", "last"],
+            &["resume", "last"],
+            &["continue", "last", "Do more."],
+            &["fork", "last", "--no-run"],
+            &["replay", "last"],
+            &["explain", "last"],
+        ] {
+            bench.rawko(command).check(1, &[&sentence, "hint:", hint]);
+        }
+        bench.rawko(&["sessions", "list"]).check(0, &["unreadable", &sentence, hint]);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), other, "it is not changed");
+    }
+    // One of this format is read by the same commands.
+    std::fs::write(&path, current).unwrap();
+    for command in [&["sessions", "show", "last"][..], &["sessions", "list"], &["replay", "last"]] {
+        bench.rawko(command).check(0, &[]);
+    }
 }
 
 #[test]

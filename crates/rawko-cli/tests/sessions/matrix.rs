@@ -92,6 +92,12 @@ pub(crate) fn states() -> Vec<State> {
             Refused(1, &["format 4000", "newer rawko"]),
         ),
         state(
+            "an older format",
+            |world| world.change(|text| text.replacen(&format!("\"format\":{FORMAT}"), "\"format\":1", 1)),
+            Refused(1, &["format 1,", "rawko sessions rm"]),
+            Refused(1, &["format 1,", "rawko sessions rm"]),
+        ),
+        state(
             "the header alone",
             |world| world.cut(1),
             Refused(2, &["before its task was recorded", "rawko sessions rm"]),

@@ -342,7 +342,6 @@ mod tests {
             ..ProjectContext::default()
         };
         assert_eq!(standing_instructions(&ProjectContext::default()), "");
-        // The text of older versions, so that recorded runs replay.
         assert_eq!(
             standing_instructions(&place(Some(" Rhyme.\n"), None, &[])),
             "\n## Standing instructions of this project (AGENTS.md)\nRhyme.\n"

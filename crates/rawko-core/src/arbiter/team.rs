@@ -235,7 +235,6 @@ mod tests {
         check(&set, "x", Some((Other, true)));
     }
 
-    /// The sessions of older versions declare no roles.
     #[test]
     fn the_built_in_agents_need_no_declaration() {
         let undeclared: Vec<AgentDescription> =

@@ -113,8 +113,7 @@ pub struct Verification {
     /// Whether the tree changed after the commands had passed, so that they prove nothing about it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub stale: bool,
-    /// Whether the checks are those of the beginning. Absent from journals of versions that did not compare them, whose
-    /// runs were verified without it.
+    /// Whether the checks are those of the beginning. Absent where they were not compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub integrity: Option<Integrity>,
     /// The commands on the tree that the run began with; absent if that was not known in time.

@@ -119,7 +119,6 @@ struct ReportRow {
     /// (it failed, whatever the figures).
     line: String,
     /// The output must hold this, too.
-    #[serde(alias = "after")]
     needs: Option<String>,
     /// Its figures are part of the total of another line.
     #[serde(default)]

@@ -71,7 +71,7 @@ pub enum Event {
         /// What was lost before.
         #[serde(default, skip_serializing_if = "Lost::is_empty")]
         lost: Lost,
-        /// The earlier tasks of the session, oldest first; absent in journals of older versions.
+        /// The earlier tasks of the session, oldest first.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         ended: Vec<EndedTask>,
     },

@@ -58,7 +58,6 @@ fn main() {
         workers::a_worker_may_begin_before_the_engine,
         workers::an_engine_killed_under_load_loses_no_task_and_repeats_no_commit,
         workers::a_result_is_single_after_an_outage_that_is_longer_than_a_heartbeat,
-        versions::stored_histories_are_replayed_by_this_version,
         versions::a_history_of_today_is_replayed_and_a_changed_one_is_not,
         versions::a_task_stays_with_the_version_that_began_it,
         versions::a_panic_in_an_activity_is_an_attempt_that_failed,

@@ -9,11 +9,6 @@ use rawko_temporal::store::SharedStore;
 use crate::worker::{Told, WorkerProcess};
 use crate::world::commands;
 
-/// Histories that earlier versions left behind, with the store that they refer to. `RAWKO_UPDATE_HISTORIES` adds one of today.
-fn histories() -> std::path::PathBuf {
-    std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/histories")
-}
-
 #[track_caller]
 fn replays(folder: &std::path::Path) {
     // A checkout is for everybody to read, and a store is not.
@@ -31,15 +26,6 @@ fn replays(folder: &std::path::Path) {
         .unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
 }
 
-pub(crate) fn stored_histories_are_replayed_by_this_version() {
-    let mut count = 0;
-    for entry in std::fs::read_dir(histories()).unwrap() {
-        replays(&entry.unwrap().path());
-        count += 1;
-    }
-    assert!(count >= 1, "there are no histories");
-}
-
 pub(crate) fn a_history_of_today_is_replayed_and_a_changed_one_is_not() {
     let Some(world) = commands(&["echo 1 > one.txt", "exit 3", "echo 2 > two.txt"]) else { return };
     let _worker = world.worker("a");
@@ -51,18 +37,6 @@ pub(crate) fn a_history_of_today_is_replayed_and_a_changed_one_is_not() {
     std::fs::write(folder.join("history.json"), &history).unwrap();
     std::fs::rename(world.path("store"), folder.join("store")).unwrap();
     replays(&folder);
-    if std::env::var_os("RAWKO_UPDATE_HISTORIES").is_some() {
-        let kept = histories().join(env!("CARGO_PKG_VERSION"));
-        let _ = std::fs::remove_dir_all(&kept);
-        std::fs::create_dir_all(kept.join("store")).unwrap();
-        let copied = std::process::Command::new("cp")
-            .args(["-r", folder.join("store/blobs").to_str().unwrap(), kept.join("store").to_str().unwrap()])
-            .status()
-            .unwrap();
-        assert!(copied.success());
-        std::fs::write(kept.join("history.json"), &history).unwrap();
-    }
-
     // A version that asks for something else is found out.
     let text = String::from_utf8(history).unwrap();
     let changed = text.replace("rawko.verify", "rawko.step").replace("\"rawko.model\"", "\"rawko.step\"");

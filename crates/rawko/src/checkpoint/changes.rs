@@ -102,7 +102,7 @@ impl Checkpoints {
         detail: DiffDetail,
     ) -> Result<Changes, CheckpointError> {
         let store = self.store()?;
-        let objects = store.objects_of(&from.id)?;
+        let objects = store.objects();
         let scratch = objects.scratch_for(&from.id)?;
         let mut not_kept = store.not_kept(&from.id)?;
         let (mut after, present) = match to {

@@ -17,16 +17,6 @@ pub enum CheckpointError {
     /// There is no git program.
     #[error("git is not installed, and rawko keeps the states of the project's files with it: install git")]
     NoGit,
-    /// The tree was kept in a form that this rawko does not read.
-    #[error(
-        "rawko {} kept this state of the files as plain copies, because git was not installed; this version reads only \
-         what git kept: use that version to bring it back",
-        rawko.as_deref().unwrap_or("0.1.0")
-    )]
-    KeptAsCopy {
-        /// The version that kept it, where the journal tells.
-        rawko: Option<String>,
-    },
     /// Git was ended because it took too long.
     #[error(
         "git {doing}: ended after {seconds} s: a FIFO or a device where a .gitignore should be, \

@@ -56,7 +56,7 @@ impl Gaps {
                     gaps.push(Gap { left: before, found, is_unclear });
                 }
                 // A tree that is lost tells nothing.
-                Err(CheckpointError::Gone { .. } | CheckpointError::KeptAsCopy { .. }) => {}
+                Err(CheckpointError::Gone { .. }) => {}
                 Err(error) => return Err(error),
             }
         }

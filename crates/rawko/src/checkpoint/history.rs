@@ -287,7 +287,7 @@ pub(super) fn in_time<'a>(
 fn unless_gone(tree: Result<WholeTree, CheckpointError>) -> Result<Option<WholeTree>, CheckpointError> {
     match tree {
         Ok(tree) => Ok(Some(tree)),
-        Err(CheckpointError::Gone { .. } | CheckpointError::KeptAsCopy { .. }) => Ok(None),
+        Err(CheckpointError::Gone { .. }) => Ok(None),
         Err(error) => Err(error),
     }
 }

@@ -135,7 +135,7 @@ impl Message {
         text
     }
 
-    /// Reads a commit. Not every one was made by this version, nor by rawko.
+    /// Reads a commit. Not every one was made by rawko.
     pub(super) fn read(commit: &[u8]) -> Self {
         let text = String::from_utf8_lossy(commit);
         let mut message = Self::default();
@@ -171,20 +171,12 @@ impl Message {
                 folders.insert(path);
             }
         }
-        // A commit of an older rawko has a date alone.
-        message.at = message.at.or_else(|| date(&text));
         message
     }
 }
 
 fn permissions(octal: &str) -> Option<u32> {
     u32::from_str_radix(octal, 8).ok().filter(|mode| *mode <= 0o777)
-}
-
-/// The second in which a commit was made.
-fn date(commit: &str) -> Option<u64> {
-    let line = commit.lines().find_map(|line| line.strip_prefix("committer "))?;
-    line.rsplit(' ').nth(1)?.parse::<u64>().ok()?.checked_mul(1_000)
 }
 
 /// The bytes that `escape_ascii` wrote.
@@ -246,14 +238,6 @@ mod tests {
         {
             assert_eq!(modes.of_file(path, is_executable(mode)), mode, "{}", path.escape_ascii());
         }
-    }
-
-    #[test]
-    fn an_older_commit_says_when_it_was_made_and_nothing_else() {
-        let commit = b"tree 0123\nauthor a <a@b> 5 +0000\ncommitter a <a@b> 1795412345 +0000\n\nrawko session s, 1\n\nnot kept: x (why)\n";
-        let read = Message::read(commit);
-        assert_eq!((read.at, read.modes, read.folders), (Some(1_795_412_345_000), None, None));
-        assert_eq!(read.not_kept, ["x (why)"]);
     }
 
     #[test]

@@ -81,8 +81,6 @@ pub struct Checkpoints {
     last_sign: Option<u64>,
     /// Whether records of the session were lost: what it did then looks like the work of others.
     has_lost: bool,
-    /// The version of rawko that made the session, as its journal says.
-    rawko: Option<String>,
     path: Option<OsString>,
     user: UserFolders,
     unanswered: Unanswered,
@@ -117,7 +115,6 @@ impl Checkpoints {
             recorded: BTreeMap::new(),
             last_sign: None,
             has_lost: false,
-            rawko: None,
             path: std::env::var_os("PATH"),
             user: UserFolders { home: std::env::var_os("HOME"), config: std::env::var_os("XDG_CONFIG_HOME") },
             unanswered: Unanswered::default(),
@@ -137,7 +134,6 @@ impl Checkpoints {
             recorded: recorded(journal),
             last_sign: last_sign(journal),
             has_lost: journal.header.forked_from.as_ref().is_some_and(|from| from.lost.is_some()),
-            rawko: Some(journal.header.rawko.clone()),
             ..Self::new(project, directory, &journal.header.session)
         }
     }
@@ -249,7 +245,7 @@ impl Checkpoints {
             return Ok(());
         }
         let target = match store.snapshot(&latest.id) {
-            Err(CheckpointError::Gone { .. } | CheckpointError::KeptAsCopy { .. }) => return Ok(()),
+            Err(CheckpointError::Gone { .. }) => return Ok(()),
             target => target?,
         };
         let listing = store.list(&target.into_keys().collect())?;
@@ -282,7 +278,7 @@ impl Checkpoints {
                     known.extend(message.gone);
                 }
                 // What is lost tells nothing.
-                Some(Err(CheckpointError::Gone { .. } | CheckpointError::KeptAsCopy { .. })) | None => {}
+                Some(Err(CheckpointError::Gone { .. })) | None => {}
                 Some(Err(error)) => return Err(error),
             }
         }

@@ -29,10 +29,8 @@ impl Checkpoints {
         let recorded = other.recorded.iter().map(|(iteration, id)| (iteration.to_string(), id.clone()));
         let beside = self.kept_beside(&from, other.last_sign)?;
         for (name, id) in recorded.chain(beside) {
-            let shared =
-                from.objects_of(&id).and_then(|objects| objects.share_with(&to.objects(), &name, &id));
-            match shared {
-                Ok(()) | Err(CheckpointError::Gone { .. } | CheckpointError::KeptAsCopy { .. }) => {}
+            match from.objects().share_with(&to.objects(), &name, &id) {
+                Ok(()) | Err(CheckpointError::Gone { .. }) => {}
                 Err(error) => return Err(error),
             }
         }

@@ -20,9 +20,6 @@ use super::snapshot::{EntryKind, Snapshot, TreeEntry};
 use super::{Checkpoint, Checkpoints, folders, rules};
 use crate::driver::now;
 
-/// Begins the id of a tree that an older rawko kept as plain copies, on a machine without git. A SHA-256 follows.
-const COPY: &str = "copy-";
-
 /// Most entries of the project that are looked at for lists of what is ignored.
 const MAX_LOOKED_AT: usize = 200_000;
 
@@ -34,8 +31,6 @@ pub(super) struct Store {
     /// `checkpoints/` in the session's directory.
     pub(super) folder: PathBuf,
     session: String,
-    /// The version of rawko that made the session, as far as it is known.
-    rawko: Option<String>,
     never: Never,
     user: UserFolders,
     looked: Arc<OnceLock<()>>,
@@ -61,7 +56,6 @@ impl Store {
             place,
             folder,
             session: of.session.clone(),
-            rawko: of.rawko.clone(),
             never,
             user: of.user.clone(),
             looked: Arc::clone(&of.looked),
@@ -86,17 +80,6 @@ impl Store {
 
     pub(super) fn objects(&self) -> Objects<'_> {
         Objects { git: &self.git, place: &self.place, folder: &self.folder, session: &self.session }
-    }
-
-    /// The objects that hold the kept tree `id`.
-    ///
-    /// # Errors
-    /// [`CheckpointError::KeptAsCopy`] for a tree that an older rawko kept without git.
-    pub(super) fn objects_of(&self, id: &str) -> Result<Objects<'_>, CheckpointError> {
-        if id.strip_prefix(COPY).and_then(ObjectFormat::of_id) == Some(ObjectFormat::Sha256) {
-            return Err(CheckpointError::KeptAsCopy { rawko: self.rawko.clone() });
-        }
-        Ok(self.objects())
     }
 
     /// The files to be kept, and what of `also` is there.
@@ -154,7 +137,7 @@ impl Store {
     }
 
     pub(super) fn snapshot(&self, id: &str) -> Result<Snapshot, CheckpointError> {
-        let mut snapshot = self.objects_of(id)?.snapshot(id)?;
+        let mut snapshot = self.objects().snapshot(id)?;
         // Not every tree that a journal names was made by rawko.
         snapshot.retain(|path, _| !self.never.covers(path));
         Ok(snapshot)
@@ -166,7 +149,7 @@ impl Store {
 
     /// What was recorded beside a kept tree.
     pub(super) fn message(&self, id: &str) -> Result<Message, CheckpointError> {
-        self.objects_of(id)?.message(id)
+        self.objects().message(id)
     }
 
     /// What was recorded beside the kept trees, by their ids; of those that are still there.
@@ -194,14 +177,14 @@ impl Store {
 
     /// Names the content of a kept tree.
     pub(super) fn tree_of(&self, id: &str) -> Result<String, CheckpointError> {
-        let objects = self.objects_of(id)?;
+        let objects = self.objects();
         let name = ["rev-parse", "--verify", &format!("{id}^{{tree}}")];
         objects.read(&objects.scratch_for(id)?, "names the tree").args(name).line()
     }
 
     /// The tree as it is now, with contents named in the format of `like`. Nothing is kept.
     pub(super) fn present(&self, like: &str, listing: &TreeListing) -> Result<Snapshot, CheckpointError> {
-        let objects = self.objects_of(like)?;
+        let objects = self.objects();
         let scratch = objects.scratch_for(like)?;
         let tree = self.tree_now(&objects, &scratch, listing)?;
         let list = ["ls-tree", "-r", "-z", "-l", "--full-tree", &tree];

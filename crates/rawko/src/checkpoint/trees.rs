@@ -74,7 +74,7 @@ impl Checkpoints {
         let first = store.snapshot(id)?;
         let began = (began != id).then(|| store.snapshot(began)).transpose()?;
         let listing = store.list(&first.keys().cloned().collect())?;
-        let objects = store.objects_of(id)?;
+        let objects = store.objects();
         let scratch = objects.scratch_for(id)?;
         let tree = store.tree_now(&objects, &scratch, &listing)?;
         let list = ["ls-tree", "-r", "-z", "-l", "--full-tree", &tree];

@@ -23,7 +23,7 @@ use super::report::Report;
 use super::store::ignore_derived;
 use rawko_core::text::hex;
 
-/// The cache's name. A folder of this name is what an older rawko kept there.
+/// The cache's name.
 pub(super) const NAME: &str = ".index";
 /// Files from which on a cache is worth its place; fewer are read in some milliseconds. (Tests would be slow with so many.)
 const WORTH: usize = if cfg!(test) { 3 } else { 500 };
@@ -112,11 +112,7 @@ impl Records {
 
 /// Deletes the cache in `folder`.
 pub(super) fn forget(folder: &Path) {
-    let path = folder.join(NAME);
-    if fs::remove_file(&path).is_err() && path.is_dir() {
-        // What an older rawko wrote there, and nothing else.
-        let _ = fs::remove_file(path.join("v1")).and_then(|()| fs::remove_dir(&path));
-    }
+    let _ = fs::remove_file(folder.join(NAME));
 }
 
 /// A file that was seen.

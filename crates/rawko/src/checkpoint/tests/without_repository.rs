@@ -1,6 +1,5 @@
 //! A project that is no git repository, and a machine without git.
 
-use std::collections::BTreeMap;
 
 use super::bench::Bench;
 use crate::checkpoint::{ChangeKind, CheckpointError, Checkpoints, DiffDetail, Execute, Extent, Span};
@@ -99,30 +98,4 @@ fn nothing_is_kept_without_git() {
     assert_eq!(without.take_end().unwrap(), None);
     without.forget().unwrap();
     assert!(Checkpoints::is_available(&bench.project()));
-}
-
-#[test]
-fn what_an_older_version_copied_is_refused_with_its_name() {
-    let bench = Bench::plain();
-    bench.write("file", "1").take(2);
-    bench.write("file", "2").write("new", "n").end();
-    let copied = Checkpoints {
-        recorded: BTreeMap::from([(1, format!("copy-{}", "0".repeat(64)))]),
-        rawko: Some("0.0.9".to_owned()),
-        ..bench.checkpoints
-    };
-    assert_eq!(copied.list().unwrap().len(), 3);
-    let errors = [
-        copied.changes(Span::Session, DiffDetail::Lines).map(drop),
-        copied.rewind("1", Execute::DryRun, Extent::Session).map(drop),
-        copied.rewind("1", Execute::Really, Extent::Session).map(drop),
-    ];
-    for error in errors {
-        let error = error.unwrap_err();
-        assert!(matches!(error, CheckpointError::KeptAsCopy { .. }), "{error}");
-        assert!(error.to_string().contains("rawko 0.0.9 kept this state of the files"), "{error}");
-    }
-    // What git kept of the same session is still there.
-    let done = copied.rewind("2", Execute::Really, Extent::Session).unwrap();
-    assert_eq!((done.restored, done.removed), (vec!["file".to_owned()], vec!["new".to_owned()]));
 }
