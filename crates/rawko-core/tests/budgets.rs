@@ -379,7 +379,7 @@ fn what_a_failed_call_used_counts() {
     let (bench, prompt) = fail(Some(used(0, 7)));
     assert_eq!(
         bench.last_used().1,
-        used(prompt, 7),
+        Usage { estimated: true, ..used(prompt, 7) },
         "the provider did not count the prompt: the estimate counts"
     );
     let (bench, _) = fail(None);

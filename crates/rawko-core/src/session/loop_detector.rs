@@ -493,14 +493,17 @@ mod tests {
         }
     }
 
+    /// A word for a number, because figures make no new text.
+    fn word(number: u32) -> String {
+        number.to_string().chars().map(|c| char::from(b'a' + (c as u8 - b'0'))).collect()
+    }
+
     #[test]
     fn the_fifth_same_failure_after_other_changes_is_a_nudge_and_no_more() {
         let mut detector = LoopDetector::default();
         let mut alarms = Vec::new();
         for number in 0..70_u32 {
-            let words: String =
-                number.to_string().chars().map(|c| char::from(b'a' + (c as u8 - b'0'))).collect();
-            assert_eq!(play(&mut detector, &format!("wtry {words} now")), Alarm::Calm);
+            assert_eq!(play(&mut detector, &format!("wtry {} now", word(number))), Alarm::Calm);
             assert_eq!(play(&mut detector, "bmake test"), Alarm::Calm);
             let alarm = detector.failed_alike(&ToolCall {
                 id: "c".into(),
@@ -519,11 +522,11 @@ mod tests {
     #[test]
     fn progress_sets_the_counts_back() {
         let mut detector = LoopDetector::default();
-        for number in 0..100 {
+        for number in 0..100_u32 {
             for step in ["btest", "ra", "btest", "sa>b", "e"] {
                 assert_eq!(play(&mut detector, step), Alarm::Calm, "{number}: {step}");
             }
-            play(&mut detector, &format!("w{number}"));
+            play(&mut detector, &format!("w{}", word(number)));
         }
         assert_eq!(detector.noticed(), None);
     }

@@ -1,6 +1,5 @@
 //! A project that is no git repository, and a machine without git.
 
-
 use super::bench::Bench;
 use crate::checkpoint::{ChangeKind, CheckpointError, Checkpoints, DiffDetail, Execute, Extent, Span};
 
