@@ -25,9 +25,7 @@ const EXPLANATION: &str = "\
 /// # Errors
 /// If there is no editor, it fails, or the task is empty.
 pub(crate) fn task(workspace: &Workspace, text: &str) -> Result<String, Failure> {
-    let folder = tempfile::Builder::new()
-        .prefix("rawko-task-")
-        .tempdir()
+    let folder = rawko::tools::temporary::private("rawko-task-")
         .map_err(|error| Failure::new(Exit::Failed, format!("cannot make a temporary folder: {error}")))?;
     let path = folder.path().join("TASK.md");
     let cannot =

@@ -3,6 +3,7 @@
 //! Owns the process, its private folders and the SDK's connection to it. All of them end together.
 
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -171,7 +172,10 @@ impl Drop for Process {
 
 /// A folder that only this user can enter, with the CLI's configuration: who is logged in, and nothing else.
 fn private_folder(settings: &CopilotSettings) -> io::Result<TempDir> {
-    let folder = tempfile::Builder::new().prefix("rawko-copilot-").tempdir()?;
+    let folder = tempfile::Builder::new()
+        .prefix("rawko-copilot-")
+        .permissions(std::fs::Permissions::from_mode(0o700))
+        .tempdir()?;
     for name in ["home", "work", "tmp"] {
         std::fs::create_dir(folder.path().join(name))?;
     }

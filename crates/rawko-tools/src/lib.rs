@@ -13,7 +13,8 @@ mod confine;
 mod confinement;
 mod custom;
 mod edit;
-
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod folder;
 mod glob;
 mod grep;
 mod line_numbers;

@@ -8,6 +8,9 @@ use std::sync::Arc;
 use rawko_core::MemoryLimit;
 use rawko_core::agent::Permissions;
 
+/// No command was confined, so nothing is left to look at.
+pub(crate) fn settle_after(_: &Path) {}
+
 /// A sandbox, of which there is none on this system.
 #[derive(Debug, Clone)]
 pub struct Sandbox(Infallible);

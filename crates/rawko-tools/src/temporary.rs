@@ -2,15 +2,18 @@
 //!
 //! A folder is removed with its value. A process that is killed cannot do that, so each folder is locked for as long as its
 //! owner lives, and the next one who makes such a folder removes those that nobody holds.
+//!
+//! They lie where others make folders too, and hold copies of a project that is its user's alone. So they are private from
+//! the moment they are made, and of what others made, whatever its name is, nothing is opened or changed.
 
 use std::fs::{File, Permissions};
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{Access, FlockOperation, access, flock};
 use rustix::io::Errno;
 
 /// Begins the names of copies of a project.
@@ -21,6 +24,34 @@ pub const GIT: &str = "rawko-git-";
 pub(crate) const RUN: &str = "rawko-run-";
 /// How often a folder is made that another process takes for an abandoned one.
 const ATTEMPTS: usize = 10;
+/// Where programs keep temporary files that are large: on a disk, while `/tmp` is often in memory.
+const LARGE: &str = "/var/tmp";
+/// The mode of a folder in which everybody makes files and nobody moves those of others.
+const STICKY: u32 = 0o1000;
+
+/// The folder in which temporary folders are made: the one that `TMPDIR` names, else `/var/tmp`, else `/tmp`.
+#[must_use]
+pub fn parent() -> PathBuf {
+    let is_named = std::env::var_os("TMPDIR").is_some_and(|named| !named.is_empty());
+    let is_usable = |folder: &Path| {
+        folder.metadata().is_ok_and(|found| found.is_dir() && found.mode() & STICKY != 0)
+            && access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+    };
+    let large = Path::new(LARGE);
+    if !is_named && is_usable(large) { large.to_owned() } else { std::env::temp_dir() }
+}
+
+/// Makes a small temporary folder that only its user can enter.
+///
+/// # Errors
+/// If none can be made.
+pub fn private(prefix: &str) -> io::Result<tempfile::TempDir> {
+    private_in(&std::env::temp_dir(), prefix)
+}
+
+fn private_in(parent: &Path, prefix: &str) -> io::Result<tempfile::TempDir> {
+    tempfile::Builder::new().prefix(prefix).permissions(Permissions::from_mode(0o700)).tempdir_in(parent)
+}
 
 /// A temporary folder, removed when it is dropped.
 #[derive(Debug)]
@@ -36,12 +67,12 @@ impl TemporaryFolder {
     /// # Errors
     /// If none can be made.
     pub fn new(prefix: &str) -> io::Result<Self> {
-        Self::within(&std::env::temp_dir(), prefix)
+        Self::within(&parent(), prefix)
     }
 
     fn within(parent: &Path, prefix: &str) -> io::Result<Self> {
         for _ in 0..ATTEMPTS {
-            let folder = tempfile::Builder::new().prefix(prefix).tempdir_in(parent)?;
+            let folder = private_in(parent, prefix)?;
             // Until it is locked, another process may remove it.
             let Ok(lock) = File::open(folder.path()) else { continue };
             if is_held(&lock) {
@@ -78,7 +109,7 @@ impl Drop for TemporaryFolder {
 #[must_use]
 pub fn is_abandoned_within(folder: &Path, patience: Duration) -> bool {
     let begun = Instant::now();
-    while folder.is_dir() && !is_abandoned(folder) {
+    while folder.is_dir() && abandoned(folder).is_none() {
         if begun.elapsed() >= patience {
             return false;
         }
@@ -89,43 +120,58 @@ pub fn is_abandoned_within(folder: &Path, patience: Duration) -> bool {
 
 /// Removes the folders that killed processes left. What cannot be removed stays.
 pub fn remove_abandoned() {
-    remove_abandoned_in(&std::env::temp_dir(), &[VERIFY, GIT, RUN]);
+    remove_abandoned_in(&parent(), &[VERIFY, GIT, RUN]);
 }
 
 fn remove_abandoned_in(parent: &Path, prefixes: &[&str]) {
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let is_one = prefixes.iter().any(|prefix| name.to_string_lossy().starts_with(prefix));
-        // Not a link: nothing outside is removed.
-        if is_one && entry.file_type().is_ok_and(|kind| kind.is_dir()) && is_abandoned(&entry.path()) {
-            remove(&entry.path());
+        let begins_with = |prefix: &str| name.to_string_lossy().starts_with(prefix);
+        if !prefixes.iter().any(|prefix| begins_with(prefix)) {
+            continue;
         }
+        // Held until it is gone.
+        let Some(held) = abandoned(&entry.path()).filter(is_own) else { continue };
+        if begins_with(RUN) {
+            crate::confine::settle_after(&PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd())));
+        }
+        remove(&entry.path());
     }
+}
+
+/// Whether a folder is the user's, and no other can change what is in it.
+fn is_own(folder: &File) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    folder.metadata().is_ok_and(|found| found.uid() == own && found.mode() & 0o022 == 0)
 }
 
 /// Removes a folder with all that is in it, also what nobody may open: a layered file system leaves such folders.
 fn remove(folder: &Path) {
+    // The library follows no link either.
     if std::fs::remove_dir_all(folder).is_err() {
-        open_up(folder);
         // What cannot be removed stays.
-        let _ = std::fs::remove_dir_all(folder);
+        let _ = remove_whatever_its_modes(folder);
     }
 }
 
-fn open_up(folder: &Path) {
-    let _ = std::fs::set_permissions(folder, Permissions::from_mode(0o700));
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            open_up(&entry.path());
-        }
-    }
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn remove_whatever_its_modes(folder: &Path) -> io::Result<()> {
+    let (Some(parent), Some(name)) = (folder.parent(), folder.file_name()) else { return Ok(()) };
+    let parent = crate::folder::open_folder(None, std::fs::canonicalize(parent)?.as_os_str())?;
+    Ok(crate::folder::remove(&parent, name)?)
 }
 
-fn is_abandoned(folder: &Path) -> bool {
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn remove_whatever_its_modes(folder: &Path) -> io::Result<()> {
+    std::fs::remove_dir_all(folder)
+}
+
+/// The folder, locked, if nobody held it. Not a link: nothing outside is touched.
+fn abandoned(folder: &Path) -> Option<File> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::DIRECTORY;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    let opened = File::options().read(true).custom_flags(flags).open(folder);
-    opened.is_ok_and(|lock| flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok())
+    let lock = File::options().read(true).custom_flags(flags).open(folder).ok()?;
+    flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(lock)
 }
 
 /// Locks a folder, unless another process holds it. Where folders cannot be locked, nobody does.
@@ -164,5 +210,59 @@ mod tests {
         let path = held.path().to_owned();
         drop(held);
         assert!(!path.exists());
+    }
+
+    fn mode(path: &Path) -> u32 {
+        path.symlink_metadata().unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn a_folder_is_its_users_alone_whatever_the_mask_is() {
+        let parent = tempfile::tempdir().unwrap();
+        assert_eq!(mode(TemporaryFolder::within(parent.path(), "a-").unwrap().path()), 0o700);
+        assert_eq!(mode(private_in(parent.path(), "b-").unwrap().path()), 0o700);
+    }
+
+    #[test]
+    fn what_is_removed_leads_to_no_change_elsewhere() {
+        let parent = tempfile::tempdir().unwrap();
+        let (theirs, folder) = (parent.path().join("theirs"), parent.path().join("a-1"));
+        std::fs::create_dir_all(theirs.join("inner")).unwrap();
+        std::fs::set_permissions(&theirs, Permissions::from_mode(0o755)).unwrap();
+        std::fs::create_dir_all(folder.join("read/only")).unwrap();
+        std::fs::write(folder.join("read/only/file"), "").unwrap();
+        std::os::unix::fs::symlink(&theirs, folder.join("read/link")).unwrap();
+        for path in ["read/only", "read", ""] {
+            std::fs::set_permissions(folder.join(path), Permissions::from_mode(0o500)).unwrap();
+        }
+        remove_whatever_its_modes(&folder).unwrap();
+        assert!(!folder.exists() && theirs.join("inner").exists());
+        // A link in the place of a folder.
+        std::os::unix::fs::symlink(&theirs, &folder).unwrap();
+        let _ = remove_whatever_its_modes(&folder);
+        assert!(theirs.join("inner").exists());
+        assert_eq!(mode(&theirs), 0o755);
+    }
+
+    /// A folder with the name of one of rawko's, that others can change or that is another user's.
+    #[test]
+    fn what_is_not_the_users_alone_is_left_as_it_is() {
+        let parent = tempfile::tempdir().unwrap();
+        let folder = parent.path().join("a-1");
+        std::fs::create_dir_all(folder.join("inner")).unwrap();
+        std::fs::set_permissions(&folder, Permissions::from_mode(0o777)).unwrap();
+        remove_abandoned_in(parent.path(), &["a-"]);
+        assert!(folder.join("inner").exists());
+        if rustix::process::geteuid().is_root() {
+            std::fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+            std::os::unix::fs::chown(&folder, Some(65_534), None).unwrap();
+            remove_abandoned_in(parent.path(), &["a-"]);
+            assert!(folder.join("inner").exists());
+        }
+        // The same as the user's own goes.
+        std::os::unix::fs::chown(&folder, Some(rustix::process::geteuid().as_raw()), None).unwrap();
+        std::fs::set_permissions(&folder, Permissions::from_mode(0o755)).unwrap();
+        remove_abandoned_in(parent.path(), &["a-"]);
+        assert!(!folder.exists());
     }
 }

@@ -96,6 +96,48 @@ fn a_folder_that_looks_like_a_bare_repository_is_not_written() {
     check_write(|root| repository(root, "a/b"), "a/b/hooks/pre-commit", Some("a repository"));
     let half = |root: &Path| fs::create_dir_all(root.join("b/refs")).unwrap();
     check_write(half, "b/config", None);
+    // The project is one itself.
+    check_write(|root| repository(root, "."), "hooks/pre-commit", Some("a repository"));
+    check_write(|root| repository(root, "."), "config", Some("a repository"));
+    check_write(|root| repository(root, "."), "src/main.rs", None);
+}
+
+#[test]
+fn no_file_makes_a_repository_of_a_folder() {
+    let without = |missing: &'static str| {
+        move |root: &Path| {
+            repository(root, "b");
+            let path = root.join("b").join(missing);
+            if path.is_dir() { fs::remove_dir_all(path).unwrap() } else { fs::remove_file(path).unwrap() }
+        }
+    };
+    let taken = Some("git would take `b` for a repository");
+    check_write(without("HEAD"), "b/HEAD", taken);
+    check_write(without("refs"), "b/refs/heads/main", taken);
+    check_write(without("objects"), "b/objects", taken);
+    check_write(without("refs"), "b/commondir", taken);
+    check_write(without("refs"), "./b/../b/refs/x", taken);
+    let at_the_top = |root: &Path| {
+        repository(root, ".");
+        fs::remove_file(root.join("HEAD")).unwrap();
+    };
+    check_write(at_the_top, "HEAD", Some("git would take `.` for a repository"));
+    // Names like these are nothing by themselves.
+    check_write(without("refs"), "b/config", None);
+    check_write(without("HEAD"), "b/src/HEAD", None);
+    check_write(|root| put(root, "objects/a", ""), "refs/b", None);
+}
+
+#[tokio::test]
+async fn no_two_files_written_at_once_make_a_repository() {
+    for _ in 0..20 {
+        let dir = tempfile::tempdir().unwrap();
+        put(dir.path(), "b/HEAD", "ref: refs/heads/main\n");
+        let bench = Bench::new(dir.path());
+        let write = |path: &str| bench.call("Write", json!({"file_path": path, "content": "x"}));
+        let (refs, objects) = tokio::join!(write("b/refs/x"), write("b/objects/x"));
+        assert!(refs.is_error != objects.is_error, "{} {}", refs.content, objects.content);
+    }
 }
 
 #[tokio::test]

@@ -201,7 +201,7 @@ impl Rawko {
         // A dry run changes nothing: its journal is in a temporary folder, which is removed with the run.
         let scratch = builder
             .dry_run
-            .then(tempfile::tempdir)
+            .then(|| rawko_tools::temporary::private("rawko-dry-run-"))
             .transpose()
             .map_err(|source| Error::Project { path: std::env::temp_dir(), source })?;
         let store = match &scratch {

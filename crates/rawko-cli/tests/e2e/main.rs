@@ -25,6 +25,7 @@ mod durable;
 mod endings;
 mod evaluation;
 mod forks;
+mod git_repositories;
 mod habits;
 mod hybrid;
 mod injection;

@@ -24,6 +24,8 @@ const AS_NOBODY: &[&str] = &[
     "secrets::a_confined_command_that_looks_for_the_key_everywhere",
     "secrets::a_crash_leaves_no_core",
     "secrets::what_is_kept_is_its_users_alone",
+    "git_repositories::a_bare_repository_that_a_command_makes",
+    "git_repositories::temporary_folders_are_their_users_alone_and_go",
     "sandbox::a_command_stays_in_the_project",
     "sandbox::without_namespaces_landlock_confines",
 ];

@@ -46,6 +46,12 @@ pub enum AccessError {
          grants writing there. Leave it to the user."
     )]
     Protected { path: String, name: String },
+    /// With it, git would take a folder for a repository, and run what that names.
+    #[error(
+        "`{path}` may not be written: with it, git would take `{folder}` for a repository and run what is in it. Make \
+         repositories with `git init`, or leave it to the user."
+    )]
+    Repository { path: String, folder: String },
     /// A second name of a denied file.
     #[error(
         "`{path}` may not be touched: it has several names (hard links), and one of them is, or may be, a file \
@@ -94,7 +100,8 @@ impl AccessError {
             | Self::Sessions { .. }
             | Self::Never { .. }
             | Self::Private { .. }
-            | Self::Protected { .. } => ErrorCode::PermissionError,
+            | Self::Protected { .. }
+            | Self::Repository { .. } => ErrorCode::PermissionError,
             Self::Malformed { .. } => ErrorCode::ValidationError,
             Self::BadEntry { .. } => ErrorCode::ConfigError,
             Self::NotFound { .. }
@@ -116,6 +123,7 @@ impl AccessError {
             | Self::Never { .. }
             | Self::Private { .. }
             | Self::Protected { .. }
+            | Self::Repository { .. }
             | Self::BadEntry { .. } => true,
             Self::NotFound { .. }
             | Self::WrongKind { .. }
@@ -131,9 +139,11 @@ impl AccessError {
         match self {
             Self::Outside { list, .. } | Self::BadEntry { list, .. } => format!("permissions.{list}"),
             Self::Denied { .. } | Self::DeniedLink { .. } => "permissions.deny".to_owned(),
-            Self::Sessions { .. } | Self::Never { .. } | Self::Private { .. } | Self::Protected { .. } => {
-                "protected path".to_owned()
-            }
+            Self::Sessions { .. }
+            | Self::Never { .. }
+            | Self::Private { .. }
+            | Self::Protected { .. }
+            | Self::Repository { .. } => "protected path".to_owned(),
             Self::Malformed { .. } => "input".to_owned(),
             Self::NotFound { .. }
             | Self::WrongKind { .. }

@@ -11,6 +11,7 @@ mod hard_links;
 mod private;
 mod protected;
 mod replace;
+mod repository;
 mod resolve;
 
 use std::ffi::OsString;
@@ -35,6 +36,7 @@ use hard_links::DeniedLinks;
 pub(crate) use private::PRIVATE;
 use protected::ProtectedPlaces;
 pub(crate) use replace::WriteTarget;
+pub(crate) use repository::is_repository;
 use resolve::{ResolvedPath, UnresolvedPath};
 
 use crate::tool::ToolContext;

@@ -4,14 +4,15 @@
 
 use std::ffi::OsString;
 use std::fs;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, FileType, fstat, statat};
+use rustix::fs::{AtFlags, fstat, statat};
 
 use super::grants::PROTECTED;
-use super::{file_type, real_place};
+use super::real_place;
+use super::repository::is_repository;
 use crate::regular::text_of;
 
 /// Device and inode.
@@ -73,6 +74,10 @@ impl ProtectedPlaces {
             for folder in git_folders(top) {
                 found.add(".git", folder, &DECIDING);
             }
+        }
+        // The project may be one itself, without a work tree.
+        if is_repository(|name| root.join(name).symlink_metadata().is_ok()) {
+            found.add("a repository", root.to_owned(), &DECIDING);
         }
         let sessions = real_place(&root.join(".rawko/sessions"));
         found.sessions = (!root.starts_with(&sessions)).then(|| Place::at("sessions", sessions));
@@ -161,11 +166,7 @@ pub(super) fn id(found: &rustix::fs::Stat) -> FileId {
     (found.st_dev as u64, found.st_ino as u64)
 }
 
-/// Whether git would take the folder itself for a repository: the rule by which the sandbox protects it.
+/// Whether git would take the folder itself for a repository.
 fn looks_bare(folder: &OwnedFd) -> bool {
-    let kind =
-        |name: &str| statat(folder.as_fd(), name, AtFlags::empty()).ok().map(|found| file_type(&found));
-    kind("HEAD") == Some(FileType::RegularFile)
-        && kind("objects") == Some(FileType::Directory)
-        && kind("refs") == Some(FileType::Directory)
+    is_repository(|name| statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).is_ok())
 }

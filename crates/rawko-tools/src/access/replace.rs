@@ -6,13 +6,16 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, RenameFlags, Uid};
 use rustix::io::Errno;
 use rustix::process::Pid;
 
 use super::error::AccessError;
+use super::repository::becomes_repository;
 use super::{open_regular, read_bounded};
 use crate::tracker::Digest;
 
@@ -20,6 +23,8 @@ use crate::tracker::Digest;
 const TEMPORARY: &str = ".rawko-tmp-";
 
 static TEMPORARY_FILES: AtomicU64 = AtomicU64::new(0);
+/// Held while new files are made: two at once could make a repository that neither makes alone.
+static MAKING: Mutex<()> = Mutex::new(());
 
 /// A resolved path that may be written.
 #[derive(Debug)]
@@ -50,6 +55,10 @@ impl WriteTarget {
     /// # Errors
     /// If the content is another one, or the file cannot be written. The file is unchanged then.
     pub(crate) fn replace(self, bytes: &[u8], expected: Option<Digest>) -> Result<(), AccessError> {
+        let _making = expected.is_none().then(|| MAKING.lock().unwrap_or_else(PoisonError::into_inner));
+        if expected.is_none() {
+            self.refuse_repository()?;
+        }
         let created = self.create_parents()?;
         let dir = created.as_ref().map_or(self.dir.as_fd(), AsFd::as_fd);
         let old = match expected {
@@ -139,6 +148,21 @@ impl WriteTarget {
         rustix::fs::renameat(dir, &temporary.name, dir, leaf).map_err(|errno| self.io("renaming", errno))?;
         sync_dir(dir);
         Ok(())
+    }
+
+    /// The first new name decides: what is made below it is in a folder of its own.
+    fn refuse_repository(&self) -> Result<(), AccessError> {
+        let first = self.missing.first().unwrap_or(&self.leaf).to_string_lossy();
+        let is_there = |name: &str| rustix::fs::statat(&self.dir, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+        if !becomes_repository(&first, is_there) {
+            return Ok(());
+        }
+        let folder = Path::new(&self.name)
+            .ancestors()
+            .nth(self.missing.len() + 1)
+            .filter(|at| at.file_name().is_some());
+        let folder = folder.map_or_else(|| ".".to_owned(), |folder| folder.display().to_string());
+        Err(AccessError::Repository { path: self.path.clone(), folder })
     }
 
     fn open(&self) -> Result<Option<File>, AccessError> {

@@ -1,29 +1,21 @@
 //! Removes what a command has made in a repository for git to obey.
 //!
 //! rawko does that outside the sandbox, with all the user's rights, while other commands run and change what they like. So
-//! nothing is removed by its path. Each folder is opened from the one around it, never through a link or across a mount, and
-//! has to be the folder that it was before the command. The modes are the command's, too: where they are in the way, the
-//! user's own folders are opened up.
+//! nothing is removed by its path, and each folder has to be the one that it was before the command.
 
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsStr};
-use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Component, Path, PathBuf};
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{
-    AtFlags, CWD, Dir, FileType, Mode, OFlags, ResolveFlags, Stat, chmod, fstat, openat, openat2, readlinkat,
-    renameat, statat, symlinkat, unlinkat,
-};
+use rustix::fs::{AtFlags, FileType, readlinkat, symlinkat, unlinkat};
 use rustix::io::{Errno, Result};
 
 use super::git::{DECIDING, Repository, with_inner};
 use super::rebase;
 use crate::access::PROTECTED;
-
-/// How deep a tree is that is removed. A command can make one that no process can open from the top to the bottom.
-const DEEPEST: usize = 100_000;
+use crate::folder::{allowed, descend, identity_of, kind_of, open_folder, remove};
 
 /// What git would obey in the folders of a repository, where a mount cannot keep it as it is.
 #[derive(Debug, Default)]
@@ -51,9 +43,10 @@ enum Before {
     Link(CString),
 }
 
-/// What is not there now in the folders of a repository, and what is a link, there and at the top of the project. A command
-/// may create files beside those that are protected, and nothing can be mounted where nothing is, or over a link.
-pub(super) fn absent(repository: Option<&Repository>, root: &Path) -> Absent {
+/// What is not there now in the folders of the project's repository and of others that are the user's, `theirs`, and what is
+/// a link, there and at the top of the project. A command may create files beside those that are protected, and nothing can
+/// be mounted where nothing is, or over a link.
+pub(super) fn absent(repository: Option<&Repository>, root: &Path, theirs: &[PathBuf]) -> Absent {
     let mut found = Vec::new();
     let tops: BTreeSet<&Path> = repository
         .iter()
@@ -64,13 +57,19 @@ pub(super) fn absent(repository: Option<&Repository>, root: &Path) -> Absent {
     for top in tops {
         found.extend(links_at(top));
     }
-    for path in repository.iter().flat_map(|own| &own.folders) {
+    let own = repository.iter().flat_map(|own| &own.folders).map(|path| (path, with_inner(path)));
+    let theirs = theirs.iter().map(|path| (path, vec![path.clone()]));
+    let mut seen = BTreeSet::new();
+    for (path, inners) in own.chain(theirs) {
         let Ok(top) = open_folder(None, path.as_os_str()) else { continue };
         let top = Arc::new(top);
-        for inner in with_inner(path) {
+        for inner in inners {
             let Ok(inside) = inner.strip_prefix(path) else { continue };
             let Ok(folder) = descend(&top, inside) else { continue };
             let Ok(identity) = identity_of(&folder) else { continue };
+            if !seen.insert(identity) {
+                continue;
+            }
             let names =
                 DECIDING.into_iter().filter_map(|name| Some((name, before(&folder, name)?))).collect();
             let runs = rebase::runs_in(&folder);
@@ -87,6 +86,16 @@ fn links_at(top: &Path) -> Option<Folder> {
     let names: Vec<_> = known.filter(|(_, before)| matches!(before, Before::Link(_))).collect();
     let identity = identity_of(&opened).ok().filter(|_| !names.is_empty())?;
     Some(Folder { top: Arc::new(opened), inside: PathBuf::new(), identity, names, runs: Vec::new() })
+}
+
+/// What git would obey in the folder of a repository and is not there.
+pub(super) fn missing_in(folder: &OwnedFd) -> Vec<&'static str> {
+    DECIDING.into_iter().filter(|name| before(folder, name) == Some(Before::Nothing)).collect()
+}
+
+/// Removes what was not there.
+pub(super) fn remove_new(folder: &OwnedFd, name: &str) {
+    let _ = restore(folder, name, &Before::Nothing);
 }
 
 /// What is known of a name; `None` for what is there, and for what cannot be seen.
@@ -146,136 +155,6 @@ fn restore(folder: &OwnedFd, name: &str, before: &Before) -> Result<()> {
         FileType::Symlink => allowed(folder, || unlinkat(folder, above, AtFlags::empty())),
         _ => Ok(()),
     }
-}
-
-/// Removes a file, or a folder with all that is in it.
-pub(super) fn remove(folder: &OwnedFd, name: &OsStr) -> Result<()> {
-    match kind_of(folder, name) {
-        Ok(FileType::Directory) => {
-            let inner = open_folder(Some(folder), name)?;
-            open_up(&inner);
-            empty(&inner)?;
-            allowed(folder, || unlinkat(folder, name, AtFlags::REMOVEDIR))
-        }
-        Ok(_) => allowed(folder, || unlinkat(folder, name, AtFlags::empty())),
-        Err(error) => Err(error),
-    }
-}
-
-/// Empties a folder. Nothing is descended into: what lies in an inner folder is moved up, level by level.
-fn empty(folder: &OwnedFd) -> Result<()> {
-    let mut moved = 0_u64;
-    for _ in 0..DEEPEST {
-        let names = names_in(folder)?;
-        if names.is_empty() {
-            return Ok(());
-        }
-        let mut folders = Vec::new();
-        // Files first: a hook is one, and a folder may resist.
-        for name in names {
-            if unlinkat(folder, &name, AtFlags::empty()).is_err() {
-                folders.push(name);
-            }
-        }
-        let mut last = Ok(());
-        let mut has_removed = folders.is_empty();
-        for name in folders {
-            match flatten(folder, &name, &mut moved) {
-                Ok(()) => has_removed = true,
-                Err(error) => last = Err(error),
-            }
-        }
-        if !has_removed {
-            return last;
-        }
-    }
-    Err(Errno::NOTEMPTY)
-}
-
-/// Removes one inner folder, and moves the folders in it beside it.
-fn flatten(folder: &OwnedFd, name: &OsStr, moved: &mut u64) -> Result<()> {
-    let inner = open_folder(Some(folder), name)?;
-    open_up(&inner);
-    for name in names_in(&inner)? {
-        if unlinkat(&inner, &name, AtFlags::empty()).is_ok() {
-            continue;
-        }
-        // Its entry `..` changes with its place.
-        open_up(&open_folder(Some(&inner), &name)?);
-        *moved += 1;
-        let place = format!(".rawko-removed-{}-{moved}", std::process::id());
-        renameat(&inner, &name, folder, place)?;
-    }
-    unlinkat(folder, name, AtFlags::REMOVEDIR)
-}
-
-pub(super) fn names_in(folder: &OwnedFd) -> Result<Vec<std::ffi::OsString>> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let opened = openat(folder, ".", flags, Mode::empty())?;
-    let mut names = Vec::new();
-    for entry in Dir::new(opened)? {
-        let entry = entry?;
-        let name = OsStr::from_bytes(entry.file_name().to_bytes());
-        if name != "." && name != ".." {
-            names.push(name.to_owned());
-        }
-    }
-    Ok(names)
-}
-
-/// Opens the folder at `inside`, below another.
-pub(super) fn descend(top: &OwnedFd, inside: &Path) -> Result<OwnedFd> {
-    let mut folder = openat(top, ".", PLACE, Mode::empty())?;
-    for part in inside.components() {
-        let Component::Normal(name) = part else { return Err(Errno::INVAL) };
-        folder = open_folder(Some(&folder), name)?;
-    }
-    Ok(folder)
-}
-
-/// A folder whatever its mode is.
-const PLACE: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-
-/// Opens a folder in another one, unless it is a link or something is mounted there; without another, by its path.
-pub(super) fn open_folder(above: Option<&OwnedFd>, name: &OsStr) -> Result<OwnedFd> {
-    let Some(above) = above else { return openat(CWD, name, PLACE, Mode::empty()) };
-    let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_XDEV;
-    allowed(above, || match openat2(above, name, PLACE, Mode::empty(), within) {
-        // Filters of older containers do not know the call.
-        Err(Errno::NOSYS | Errno::PERM) => {
-            let opened = openat(above, name, PLACE, Mode::empty())?;
-            if fstat(&opened)?.st_dev == fstat(above)?.st_dev { Ok(opened) } else { Err(Errno::XDEV) }
-        }
-        opened => opened,
-    })
-}
-
-pub(super) fn kind_of(folder: &OwnedFd, name: impl AsRef<OsStr>) -> Result<FileType> {
-    let name = name.as_ref();
-    let stat = allowed(folder, || statat(folder, name, AtFlags::SYMLINK_NOFOLLOW))?;
-    Ok(FileType::from_raw_mode(stat.st_mode))
-}
-
-pub(super) fn identity_of(folder: &OwnedFd) -> Result<(u64, u64)> {
-    let Stat { st_dev, st_ino, .. } = fstat(folder)?;
-    Ok((st_dev, st_ino))
-}
-
-/// Does something in a folder, and does it again if the folder's mode was in the way.
-pub(super) fn allowed<T>(folder: &OwnedFd, act: impl Fn() -> Result<T>) -> Result<T> {
-    match act() {
-        Err(Errno::ACCESS) if open_up(folder) => act(),
-        result => result,
-    }
-}
-
-/// Gives the user back a folder of their own. By its descriptor: a path could lead elsewhere by now.
-fn open_up(folder: &OwnedFd) -> bool {
-    let Ok(stat) = fstat(folder) else { return false };
-    let is_own = stat.st_uid == rustix::process::geteuid().as_raw();
-    let mode = Mode::from_raw_mode(stat.st_mode & 0o7777 | 0o700);
-    // A descriptor that only names a place can be changed in no other way before Linux 6.6.
-    is_own && chmod(format!("/proc/self/fd/{}", folder.as_raw_fd()), mode).is_ok()
 }
 
 #[cfg(test)]

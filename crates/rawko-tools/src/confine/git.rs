@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
+use crate::access::is_repository;
 use crate::regular::text_of;
 
 /// How long git may take to read settings.
@@ -165,7 +166,7 @@ fn repositories_below(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
 
 /// Whether git would take the folder itself for a repository.
 pub(super) fn looks_bare(folder: &Path) -> bool {
-    folder.join("HEAD").is_file() && folder.join("objects").is_dir() && folder.join("refs").is_dir()
+    is_repository(|name| folder.join(name).symlink_metadata().is_ok())
 }
 
 fn real(path: &Path) -> Option<PathBuf> {

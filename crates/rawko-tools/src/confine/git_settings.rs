@@ -77,7 +77,9 @@ const SECRETS: [&str; 4] = ["pass", "secret", "token", "extraheader"];
 pub(super) const NAME: &str = ".gitconfig";
 
 /// Settings that a repository keeps which a command made: none of them runs anything.
-const OF_REPOSITORIES: [(&str, &[&str]); 7] = [
+const OF_REPOSITORIES: [(&str, &[&str]); 14] = [
+    ("branch", &["merge", "pushremote", "rebase", "remote"]),
+    ("commit", &["gpgsign"]),
     (
         "core",
         &[
@@ -88,16 +90,24 @@ const OF_REPOSITORIES: [(&str, &[&str]); 7] = [
             "ignorecase",
             "logallrefupdates",
             "precomposeunicode",
+            "quotepath",
             "repositoryformatversion",
+            "safecrlf",
+            "sharedrepository",
             "symlinks",
             "worktree",
         ],
     ),
-    ("branch", &["merge", "rebase", "remote"]),
     ("extensions", &["objectformat", "refstorage"]),
+    ("fetch", &["prune"]),
+    ("gc", &["auto"]),
     ("init", &["defaultbranch"]),
-    ("remote", &["fetch", "url"]),
+    ("pull", &["ff", "rebase"]),
+    ("push", &["autosetupremote", "default"]),
+    ("receive", &["denycurrentbranch", "denydeletes", "denynonfastforwards"]),
+    ("remote", &["fetch", "mirror", "prune", "pushurl", "tagopt", "url"]),
     ("submodule", &["active", "branch", "url"]),
+    ("tag", &["gpgsign"]),
     ("user", &["email", "name"]),
 ];
 

@@ -6,6 +6,8 @@
 mod absent;
 mod bubblewrap;
 mod cgroup;
+mod disarm;
+mod every_folder;
 mod git;
 mod git_settings;
 mod held;
@@ -39,6 +41,7 @@ use git::Repository;
 use held::HeldFolders;
 pub use machine::{Offer, Shortage};
 use new_repositories::NewRepositories;
+pub(crate) use new_repositories::settle_after;
 use places::Places;
 use private::PrivateFolders;
 use proxy::{Client, Clients, Proxy};
@@ -63,14 +66,14 @@ struct RunSandbox {
     /// What the configuration says about it.
     memory: Option<MemoryLimit>,
     places: Places,
+    /// The repositories that commands make. Dropped before the folder that holds what is known of them.
+    new_repositories: NewRepositories,
     private: PrivateFolders,
     /// The user's settings of git, as commands get them.
     git_settings: Option<String>,
     survey: Mutex<Option<Arc<Survey>>>,
     /// The project's repository, as it was before the first command.
     repository: Option<Repository>,
-    /// Those that commands make.
-    new_repositories: NewRepositories,
     /// What the project does not have and no command may make.
     held: HeldFolders,
     /// The network of each agent's commands, by its name.
@@ -150,10 +153,14 @@ impl Sandbox {
             groups: cgroup::Parent::find(memory.unwrap_or_default()),
             memory,
             places,
+            new_repositories: NewRepositories::new(
+                real_root.as_deref(),
+                repository.as_ref(),
+                private.place(),
+            ),
             private,
             git_settings,
             survey: Mutex::default(),
-            new_repositories: NewRepositories::new(real_root.as_deref(), repository.clone()),
             repository,
             held: HeldFolders::of(real_root),
             networks: Mutex::default(),
@@ -313,7 +320,10 @@ impl Confined {
 
     /// Watches over a command that is about to begin.
     pub(crate) fn watch(&self, control: Control, way: WayOut) -> Watched {
-        Watched::new(control, &self.sandbox, way)
+        let writes = self.permissions.write.as_ref().is_none_or(|write| !write.is_empty())
+            && std::fs::canonicalize(&self.root)
+                .is_ok_and(|root| root == self.sandbox.0.new_repositories.root());
+        Watched::new(control, &self.sandbox, way, writes)
     }
 
     /// Limits what the command takes, whose helper was started and has not begun. Where that fails, it runs all the same.
@@ -361,11 +371,11 @@ impl Confined {
         let is_whole = |granted: &[PathBuf]| granted.iter().any(|path| access.root().starts_with(path));
         let writes = is_whole(access.readable()) && is_whole(access.writable());
         let held = if writes && wall == Wall::Namespaces { run.held.hold(access.root()) } else { Vec::new() };
+        run.new_repositories.begin(access.root(), access.writable());
         let survey = {
             let mut last = run.survey.lock().unwrap_or_else(PoisonError::into_inner);
             Survey::renewed(&mut last, &to_survey(&access, has_patterns || has_links))
         };
-        run.new_repositories.begin(access.root(), &survey);
         if survey.is_cut {
             return Err(io::Error::other(
                 "the project, or a folder that is granted, has too many files to find those that match the patterns of \
@@ -389,6 +399,7 @@ impl Confined {
             places: &run.places,
             own: &own,
             survey: &survey,
+            new_repositories: &run.new_repositories,
             held: &held,
             repository: run
                 .repository

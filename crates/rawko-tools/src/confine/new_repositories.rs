@@ -1,66 +1,100 @@
 //! Repositories that commands make.
 //!
-//! Git looks into each repository that an index names, with the settings and hooks of that one: a `git status` of the
-//! user's would run what a command wrote there. So would the first git command in a new repository, or a prompt that shows
-//! the branch. So new repositories keep the settings that run nothing, and no hooks: those that an index names when a
-//! command has ended, the others when the run has. What was there before the first command is the user's, and no command
-//! changes it.
+//! Git takes any folder with the right things in it for a repository, and runs what its settings and hooks name: the user's
+//! `git status` there would run what a command wrote, and so would a prompt that shows the branch. So when a command has
+//! ended, each folder that git takes for one now, and that was none before the first command, loses what runs. What was one
+//! before is the user's: no command changes what git obeys there.
+//!
+//! What was there before is kept in a file too. A process that is killed while a command runs cannot look at what that
+//! made, and the next one that removes its temporary folder does (`crate::temporary`).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
-use std::io::{BufRead as _, BufReader, Read as _, Seek as _, Write as _};
-use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::os::unix::ffi::OsStringExt as _;
+use std::fs::{self, File, FileTimes};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
-use rustix::io::{Errno, Result};
+use rustix::fs::{AtFlags, FileType, statat};
+use rustix::io::Result;
+use serde::{Deserialize, Serialize};
 
-use super::absent::{allowed, descend, identity_of, kind_of, names_in, open_folder, remove};
-use super::git::{Repository, answer_of, with_inner};
-use super::git_settings;
-use super::survey::{Survey, Wanted};
-
-/// Longest file of settings that is kept, and longest file that names a folder.
-const LONGEST: u64 = 256 * 1024;
-/// What git obeys in the folder of a repository besides its settings.
-const OBEYED: [&str; 2] = ["config.worktree", "hooks"];
+use super::absent::missing_in;
+use super::disarm::{self, Checked, Identity, Window, seconds, text_in};
+use super::every_folder::{Listed, each_folder};
+use super::git::Repository;
+use super::survey::{MAX_ENTRIES, MAX_FIRST};
+use crate::access::is_repository;
+use crate::folder::{descend, identity_of, kind_of, open_folder, remove};
 
 /// How far the clock of a file system may lag behind, in seconds.
 const TICK: i64 = 1;
-
-/// Device and inode.
-type Identity = (u64, u64);
+/// How often a run that runs commands says that it is alive.
+const BEAT: Duration = Duration::from_secs(1);
+/// How late that may come on a busy machine, in seconds.
+const LATE: i64 = 5;
+/// The name of the file that says what was there before the first command.
+const RECORD: &str = "repositories.json";
+/// Longest such file.
+const LONGEST_RECORD: u64 = 64 * 1024 * 1024;
 
 /// What is known of the repositories in a project.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct NewRepositories {
-    /// The project.
+    /// The project; empty where there is none.
     root: PathBuf,
-    /// The repository that it belongs to, as it was before the first command.
-    repository: Option<Repository>,
+    /// The folders of the repository that it belongs to.
+    own: Vec<PathBuf>,
+    /// What is kept for the case that this process is killed.
+    record: PathBuf,
     known: Mutex<Known>,
+    beat: Mutex<Option<Beat>>,
+    running: Arc<AtomicUsize>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
     /// The folders that commands may write.
-    wanted: Vec<Wanted>,
-    /// When the first command began, in seconds. What did not change since is no command's work, known or not: no survey
-    /// of a very large folder is complete.
+    bases: Vec<PathBuf>,
+    /// When the first command began, in seconds.
     since: i64,
     /// The repositories that were there before the first command, and the links and files that lead to them.
-    theirs: BTreeSet<Identity>,
-    /// The repositories that an index names, and the index that was read.
-    indexes: BTreeMap<Identity, (Stamp, Vec<PathBuf>)>,
+    theirs: BTreeMap<Identity, Theirs>,
+    /// Whether a folder was too large to see all of it then. What did not change since is no command's work, known or not.
+    is_partial: bool,
+    /// Whether the machine was started anew since: devices have other numbers now.
+    is_restarted: bool,
+    checked: Checked,
 }
 
-/// By what a changed index is known: the files that it is made of, and when they changed.
-type Stamp = Vec<(OsString, u64, i64, i64, u64)>;
+/// A repository of the user's, or a link or file that leads to one.
+#[derive(Debug)]
+struct Theirs {
+    path: PathBuf,
+    /// What git would obey there, and was not there.
+    missing: Vec<String>,
+}
+
+/// The same in a file. Paths are bytes.
+#[derive(Debug, Serialize, Deserialize)]
+struct Record {
+    boot: String,
+    bases: Vec<Vec<u8>>,
+    since: i64,
+    theirs: Vec<(u64, u64, Vec<u8>, Vec<String>)>,
+    is_partial: bool,
+}
+
+/// Changes the time of the record while commands run. Ends when it is dropped.
+#[derive(Debug)]
+struct Beat {
+    file: File,
+    _end: Sender<()>,
+}
 
 /// A folder that commands write in.
 struct Base {
@@ -71,14 +105,26 @@ struct Base {
 /// Where the `.git` of a work tree leads.
 enum Leads {
     /// To a folder that commands could write.
-    Inside(OwnedFd),
+    Inside(OwnedFd, PathBuf),
     /// To any other.
     Outside,
+    /// To none: git is not led there either.
+    Nowhere,
 }
 
 impl NewRepositories {
-    pub(super) fn new(root: Option<&Path>, repository: Option<Repository>) -> Self {
-        Self { root: root.map(Path::to_owned).unwrap_or_default(), repository, known: Mutex::default() }
+    /// `folder` is where the run keeps what ends with it.
+    pub(super) fn new(root: Option<&Path>, repository: Option<&Repository>, folder: &Path) -> Self {
+        Self {
+            root: root.map(Path::to_owned).unwrap_or_default(),
+            own: repository
+                .map(|own| own.folders.iter().chain(&own.own).cloned().collect())
+                .unwrap_or_default(),
+            record: folder.join(RECORD),
+            known: Mutex::default(),
+            beat: Mutex::default(),
+            running: Arc::default(),
+        }
     }
 
     /// The project; empty where there is none.
@@ -86,189 +132,289 @@ impl NewRepositories {
         &self.root
     }
 
-    /// Notes what is there before the first command that may write it.
-    pub(super) fn begin(&self, root: &Path, survey: &Survey) {
-        self.begin_at(root, survey, SystemTime::now());
+    /// Notes what is there before the first command that may write these folders.
+    pub(super) fn begin(&self, root: &Path, writable: &[PathBuf]) {
+        self.begin_at(root, writable, SystemTime::now(), MAX_FIRST);
     }
 
-    fn begin_at(&self, root: &Path, survey: &Survey, now: SystemTime) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_known = |wanted: &&Wanted| known.wanted.iter().any(|other| other.folder == wanted.folder);
-        let added: Vec<Wanted> = survey.wanted().iter().filter(|wanted| !is_known(wanted)).cloned().collect();
-        if root != self.root || added.is_empty() {
+    fn begin_at(&self, root: &Path, writable: &[PathBuf], now: SystemTime, most: usize) {
+        if root != self.root {
             return;
         }
-        if known.wanted.is_empty() {
-            let now =
-                now.duration_since(SystemTime::UNIX_EPOCH).map_or(i64::MAX, |time| time.as_secs() as i64);
-            known.since = now.saturating_sub(TICK);
-            let own = self.repository.iter().flat_map(|own| own.folders.iter().chain(&own.own));
-            for folder in own.flat_map(|own| with_inner(own)) {
-                let opened = open_folder(None, folder.as_os_str());
-                known.theirs.extend(opened.and_then(|folder| identity_of(&folder)));
-            }
+        let mut known = self.known();
+        let is_first = known.bases.is_empty();
+        // All of a project is looked at, however little of it is granted: what is granted may be a part of a repository.
+        let mut wanted: Vec<&Path> =
+            writable.iter().map(|path| if path.starts_with(root) { root } else { path.as_path() }).collect();
+        if !wanted.is_empty() {
+            wanted.extend(self.own.iter().map(PathBuf::as_path));
         }
-        known.wanted.extend(added.iter().cloned());
-        let bases = self.bases(&known.wanted);
-        for dot_git in survey.protected.iter().filter(|path| path.ends_with(".git")) {
-            let Some(tree) = dot_git.parent() else { continue };
-            let is_added = added.iter().any(|wanted| tree.starts_with(&wanted.folder));
-            let Some((around, leads)) = look(&bases, tree).filter(|_| is_added) else { continue };
-            known.theirs.extend(entry(&around).map(|(identity, _)| identity));
-            if let Leads::Inside(folder) = leads {
-                known.theirs.extend(identity_of(&folder));
+        let mut is_new = false;
+        for base in wanted {
+            if known.bases.iter().any(|other| base.starts_with(other)) || !base.is_dir() {
+                continue;
             }
+            if is_first && !is_new {
+                known.since = seconds(now).saturating_sub(TICK);
+            }
+            is_new = true;
+            let mut theirs = std::mem::take(&mut known.theirs);
+            let is_whole = each_folder(base, most, &mut |listed| note(listed, &mut theirs));
+            known.theirs = theirs;
+            known.is_partial |= !is_whole;
+            known.bases.push(base.to_owned());
         }
-    }
-
-    /// Takes what git would run from each new repository that the project's index names, and from a new one of the project.
-    pub(super) fn disarm_named(&self) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let bases = self.bases(&known.wanted);
-        let top = self.repository.as_ref().map_or(&self.root, |own| &own.top);
-        let mut left = vec![top.clone()];
-        let mut seen = BTreeSet::new();
-        while let Some(tree) = left.pop() {
-            let is_users = self.repository.is_some() && tree == *top;
-            let folder = match self.repository.as_ref().and_then(|own| own.own.as_ref()).filter(|_| is_users)
-            {
-                Some(own) => open_folder(None, own.as_os_str()).ok(),
-                None => known.settle(&bases, &tree),
-            };
-            let Some(folder) = folder else { continue };
-            if identity_of(&folder).is_ok_and(|identity| seen.insert(identity)) {
-                left.extend(known.named_by(&folder, &tree).into_iter().map(|name| tree.join(name)));
-            }
+        if is_new && known.write(&self.record).is_ok() {
+            let mut beat = self.beat.lock().unwrap_or_else(PoisonError::into_inner);
+            *beat = Beat::start(&self.record, &self.running);
         }
     }
 
-    fn bases(&self, wanted: &[Wanted]) -> Vec<Base> {
-        let granted = wanted.iter().map(|wanted| &wanted.folder);
-        let own = self
-            .repository
-            .iter()
-            .flat_map(|own| std::iter::once(&own.top).chain(&own.folders).chain(&own.own));
-        let opened = granted.chain(own).filter_map(|path| {
-            Some(Base { path: path.clone(), opened: open_folder(None, path.as_os_str()).ok()? })
-        });
-        opened.collect()
+    /// The repositories that were there before the first command.
+    pub(super) fn theirs(&self) -> Vec<PathBuf> {
+        self.known().theirs.values().map(|theirs| theirs.path.clone()).collect()
+    }
+
+    /// Whether a command made this repository, or the `.git` that leads to one.
+    pub(super) fn is_new(&self, path: &Path) -> bool {
+        let known = self.known();
+        let is_in = known.bases.iter().any(|base| path.starts_with(base));
+        if known.is_partial || !is_in {
+            return false;
+        }
+        let Ok(found) = rustix::fs::lstat(path) else { return false };
+        let is_folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
+        (!is_folder || is_repository(|name| path.join(name).symlink_metadata().is_ok()))
+            && !known.theirs.contains_key(&(found.st_dev, found.st_ino))
+    }
+
+    /// A command begins.
+    pub(super) fn command_begins(&self) {
+        self.running.fetch_add(1, Ordering::Relaxed);
+        if let Some(beat) = &*self.beat.lock().unwrap_or_else(PoisonError::into_inner) {
+            let _ = touch(&beat.file);
+        }
+    }
+
+    /// A command has ended. If it could write: takes what git would run from each new repository.
+    pub(super) fn command_ended(&self, wrote: bool) {
+        if wrote {
+            self.known().settle(MAX_ENTRIES, i64::MAX);
+        }
+        self.running.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for NewRepositories {
-    /// The run has ended: takes what git would run from all that is new.
+    /// The run has ended: looks at all that there is, however much.
     fn drop(&mut self) {
-        let known = std::mem::take(self.known.get_mut().unwrap_or_else(PoisonError::into_inner));
-        if known.wanted.is_empty() {
-            return;
-        }
-        let bases = self.bases(&known.wanted);
-        let survey = Survey::again(&known.wanted);
-        for dot_git in survey.protected.iter().filter(|path| path.ends_with(".git")) {
-            if let Some(tree) = dot_git.parent() {
-                known.settle(&bases, tree);
-            }
-        }
+        self.known().settle(usize::MAX, i64::MAX);
+        let _ = fs::remove_file(&self.record);
     }
+}
+
+/// Looks at what a run left that was killed. `folder` is where it kept what should have ended with it.
+pub(crate) fn settle_after(folder: &Path) {
+    let Some((mut known, until)) = Known::read(&folder.join(RECORD)) else { return };
+    known.restore(until);
+    known.settle(usize::MAX, until);
+}
+
+impl Beat {
+    fn start(record: &Path, running: &Arc<AtomicUsize>) -> Option<Self> {
+        let file = File::options().write(true).open(record).ok()?;
+        let (beating, running) = (file.try_clone().ok()?, Arc::clone(running));
+        let (end, ended) = channel();
+        let beat = move || {
+            while ended.recv_timeout(BEAT) == Err(RecvTimeoutError::Timeout) {
+                if running.load(Ordering::Relaxed) > 0 {
+                    let _ = touch(&beating);
+                }
+            }
+        };
+        std::thread::Builder::new().name("beat of a run".to_owned()).spawn(beat).ok()?;
+        Some(Self { file, _end: end })
+    }
+}
+
+fn touch(file: &File) -> std::io::Result<()> {
+    file.set_times(FileTimes::new().set_modified(SystemTime::now()))
+}
+
+/// Notes what a folder holds of the user's.
+fn note(listed: &Listed<'_>, theirs: &mut BTreeMap<Identity, Theirs>) {
+    let dot_git = listed.kind_of(".git");
+    if dot_git.is_some_and(|kind| kind != FileType::Directory)
+        && let Ok((identity, _)) = entry(listed.folder)
+    {
+        theirs.insert(identity, Theirs { path: listed.path.join(".git"), missing: Vec::new() });
+    }
+    if is_listed_repository(listed)
+        && let Ok(identity) = identity_of(listed.folder)
+    {
+        let missing = missing_in(listed.folder).into_iter().map(str::to_owned).collect();
+        theirs.insert(identity, Theirs { path: listed.path.to_owned(), missing });
+    }
+}
+
+fn is_listed_repository(listed: &Listed<'_>) -> bool {
+    // The names alone, in whatever case, before the file system is asked.
+    is_repository(|name| listed.kind_of(name).is_some()) && is_opened_repository(listed.folder)
+}
+
+fn is_opened_repository(folder: &OwnedFd) -> bool {
+    is_repository(|name| kind_of(folder, name).is_ok())
 }
 
 impl Known {
-    /// Takes what git would run from the repository of a work tree, if it is new. Its folder, if a command could write it.
-    fn settle(&self, bases: &[Base], tree: &Path) -> Option<OwnedFd> {
-        let (around, leads) = look(bases, tree)?;
-        let is_new = |identity: &Identity| !self.theirs.contains(identity);
-        match leads {
-            Leads::Inside(folder) => {
-                if identity_of(&folder).is_ok_and(|identity| is_new(&identity)) {
-                    let is_shared = common(&folder).is_some_and(|common| self.theirs.contains(&common));
-                    disarm(&folder, is_shared, self.since);
-                }
-                Some(folder)
-            }
-            Leads::Outside => {
-                if entry(&around).is_ok_and(|(identity, when)| is_new(&identity) && when >= self.since) {
-                    let _ = remove(&around, OsStr::new(".git"));
-                }
-                None
-            }
-        }
-    }
-
-    /// The repositories that the index of this one names, by their paths in its work tree.
-    fn named_by(&mut self, folder: &OwnedFd, tree: &Path) -> Vec<PathBuf> {
-        let (Ok(identity), Ok(stamp)) = (identity_of(folder), stamp(folder)) else { return Vec::new() };
-        if stamp.is_empty() {
-            return Vec::new();
-        }
-        match self.indexes.get(&identity) {
-            Some((known, names)) if *known == stamp => names.clone(),
-            _ => {
-                let names = listed(folder, tree);
-                self.indexes.insert(identity, (stamp, names.clone()));
-                names
-            }
-        }
-    }
-}
-
-fn stamp(folder: &OwnedFd) -> Result<Stamp> {
-    let mut found = Stamp::new();
-    for name in names_in(folder)? {
-        let text = name.to_string_lossy();
-        if text == "index" || text.starts_with("sharedindex.") {
-            let stat = statat(folder, &name, AtFlags::SYMLINK_NOFOLLOW)?;
-            found.push((name, stat.st_ino, stat.st_ctime, stat.st_ctime_nsec as i64, stat.st_size as u64));
-        }
-    }
-    found.sort();
-    Ok(found)
-}
-
-/// Asks git, which reads the index and runs nothing for it.
-fn listed(folder: &OwnedFd, tree: &Path) -> Vec<PathBuf> {
-    let mut git = Command::new("git");
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_")) {
-        git.env_remove(name);
-    }
-    // By its descriptor: a path could lead elsewhere by now.
-    let place = format!("/proc/{}/fd/{}", std::process::id(), folder.as_raw_fd());
-    git.args(["-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "ls-files", "--stage", "-z"]);
-    git.env("GIT_DIR", place).env("GIT_WORK_TREE", tree).env("GIT_OPTIONAL_LOCKS", "0").current_dir(tree);
-    let links = answer_of(git, Stdio::null(), |answer| {
-        let entries = BufReader::new(answer).split(0).map_while(std::io::Result::ok);
-        let links = entries.filter_map(|entry| {
-            let tab = entry.strip_prefix(b"160000 ")?.iter().position(|byte| *byte == b'\t')?;
-            Some(PathBuf::from(OsString::from_vec(entry.get(b"160000 ".len() + tab + 1..)?.to_vec())))
+    fn write(&self, record: &Path) -> std::io::Result<()> {
+        let bytes = |path: &PathBuf| path.as_os_str().as_bytes().to_vec();
+        let theirs = self.theirs.iter().map(|((device, inode), Theirs { path, missing })| {
+            (*device, *inode, bytes(path), missing.clone())
         });
-        links.collect::<Vec<_>>()
-    });
-    links.unwrap_or_default()
+        let written = Record {
+            boot: boot(),
+            bases: self.bases.iter().map(bytes).collect(),
+            since: self.since,
+            theirs: theirs.collect(),
+            is_partial: self.is_partial,
+        };
+        let part = record.with_extension("part");
+        fs::write(&part, serde_json::to_vec(&written)?)?;
+        fs::rename(part, record)
+    }
+
+    /// What a killed run knew, and when its commands ended at the latest.
+    fn read(record: &Path) -> Option<(Self, i64)> {
+        let text = crate::regular::text_of(record, LONGEST_RECORD)?;
+        let until = seconds(fs::symlink_metadata(record).ok()?.modified().ok()?).saturating_add(LATE);
+        let Record { boot: then, bases, since, theirs, is_partial } = serde_json::from_str(&text).ok()?;
+        let path = |bytes: Vec<u8>| PathBuf::from(OsString::from_vec(bytes));
+        let known = Self {
+            bases: bases.into_iter().map(path).collect(),
+            since,
+            theirs: theirs
+                .into_iter()
+                .map(|(device, inode, bytes, missing)| {
+                    ((device, inode), Theirs { path: path(bytes), missing })
+                })
+                .collect(),
+            is_partial,
+            is_restarted: then != boot(),
+            checked: Checked::new(),
+        };
+        Some((known, until))
+    }
+
+    fn is_theirs(&self, identity: &Identity, path: &Path) -> bool {
+        if self.is_restarted {
+            self.theirs.values().any(|known| known.path == path)
+        } else {
+            self.theirs.contains_key(identity)
+        }
+    }
+
+    /// Removes from the user's repositories what was not there before and was made `until` then.
+    fn restore(&self, until: i64) {
+        let window = Window { since: self.since, until };
+        for (identity, Theirs { path, missing }) in
+            self.theirs.iter().filter(|(_, theirs)| !theirs.missing.is_empty())
+        {
+            let Ok(folder) = open_folder(None, path.as_os_str()) else { continue };
+            if self.is_restarted || identity_of(&folder) == Ok(*identity) {
+                disarm::restore(&folder, missing, window);
+            }
+        }
+    }
+
+    /// Takes what git would run from all that is new and was made `until` then, among the first `most` entries of a folder.
+    fn settle(&mut self, most: usize, until: i64) {
+        let opened = |path: &PathBuf| {
+            Some(Base { path: path.clone(), opened: open_folder(None, path.as_os_str()).ok()? })
+        };
+        let bases: Vec<Base> = self.bases.iter().filter_map(opened).collect();
+        let window = Window { since: self.since, until };
+        for base in &bases {
+            each_folder(&base.path, most, &mut |listed| {
+                if listed.kind_of(".git").is_some_and(|kind| kind != FileType::Directory) {
+                    self.settle_link(&bases, listed, window);
+                }
+                if is_listed_repository(listed) {
+                    self.settle_repository(&bases, listed.folder, listed.path, window);
+                }
+            });
+        }
+    }
+
+    /// Follows a new `.git` that leads elsewhere.
+    fn settle_link(&mut self, bases: &[Base], listed: &Listed<'_>, window: Window) {
+        let Ok((identity, when)) = entry(listed.folder) else { return };
+        if self.is_theirs(&identity, &listed.path.join(".git")) {
+            return;
+        }
+        match leads(bases, listed) {
+            Leads::Inside(folder, path) if is_opened_repository(&folder) => {
+                self.settle_repository(bases, &folder, &path, window);
+            }
+            Leads::Outside if when <= window.until && (!self.is_partial || when >= window.since) => {
+                let _ = remove(listed.folder, OsStr::new(".git"));
+            }
+            Leads::Inside(..) | Leads::Outside | Leads::Nowhere => {}
+        }
+    }
+
+    fn settle_repository(&mut self, bases: &[Base], folder: &OwnedFd, path: &Path, window: Window) {
+        let shares_well = match common(bases, folder, path) {
+            None => true,
+            Some(Leads::Inside(common, place)) if is_opened_repository(&common) => {
+                // It is no matter what that shares itself: git looks no further.
+                self.settle_one(&common, &place, window, true);
+                true
+            }
+            Some(_) => false,
+        };
+        self.settle_one(folder, path, window, shares_well);
+    }
+
+    fn settle_one(&mut self, folder: &OwnedFd, path: &Path, window: Window, shares_well: bool) {
+        let Ok(identity) = identity_of(folder) else { return };
+        if !self.is_theirs(&identity, path) {
+            disarm::disarm(folder, window, shares_well, !self.is_partial, &mut self.checked);
+        }
+    }
 }
 
-/// The folder of a work tree, and where its `.git` leads.
-fn look(bases: &[Base], tree: &Path) -> Option<(OwnedFd, Leads)> {
-    let around = open_in(bases, tree)?;
-    let named = match kind_of(&around, ".git").ok()? {
-        FileType::Directory => {
-            let folder = open_folder(Some(&around), OsStr::new(".git")).ok()?;
-            return Some((around, Leads::Inside(folder)));
+/// Where the file or link `.git` leads.
+fn leads(bases: &[Base], listed: &Listed<'_>) -> Leads {
+    let named = match kind_of(listed.folder, ".git") {
+        Ok(FileType::RegularFile) => {
+            // Too long, or no text: git may read it all the same.
+            let Some(text) = text_in(listed.folder, ".git") else { return Leads::Outside };
+            let Some(named) = text.strip_prefix("gitdir:") else { return Leads::Nowhere };
+            listed.path.join(named.trim_end_matches(['\n', '\r']).trim_start())
         }
-        FileType::RegularFile => {
-            let text = text_in(&around, ".git")?;
-            tree.join(text.strip_prefix("gitdir:")?.trim_end_matches(['\n', '\r']).trim_start())
-        }
-        FileType::Symlink => tree.join(".git"),
-        _ => return None,
+        Ok(FileType::Symlink) => listed.path.join(".git"),
+        Ok(_) | Err(_) => return Leads::Nowhere,
     };
-    // To a folder that is not there, git is not led either.
-    let named = std::fs::canonicalize(named).ok()?;
-    let leads = open_in(bases, &named).map_or(Leads::Outside, Leads::Inside);
-    Some((around, leads))
+    place(bases, &named)
 }
 
-/// The folder at a path below one of these, if no link leads there.
-fn open_in(bases: &[Base], path: &Path) -> Option<OwnedFd> {
-    bases.iter().find_map(|base| descend(&base.opened, path.strip_prefix(&base.path).ok()?).ok())
+/// The folder that a repository shares with others, if it names one.
+fn common(bases: &[Base], folder: &OwnedFd, path: &Path) -> Option<Leads> {
+    kind_of(folder, "commondir").ok()?;
+    let Some(text) = text_in(folder, "commondir") else { return Some(Leads::Outside) };
+    Some(place(bases, &path.join(text.trim_end_matches(['\n', '\r']))))
+}
+
+/// A folder that no link leads to in those that commands write.
+fn place(bases: &[Base], path: &Path) -> Leads {
+    let Ok(real) = fs::canonicalize(path) else { return Leads::Nowhere };
+    let found = bases.iter().find_map(|base| descend(&base.opened, real.strip_prefix(&base.path).ok()?).ok());
+    found.map_or(Leads::Outside, |folder| Leads::Inside(folder, real))
 }
 
 /// By what the `.git` of a work tree is known, and when it changed.
@@ -277,89 +423,9 @@ fn entry(around: &OwnedFd) -> Result<(Identity, i64)> {
     Ok(((found.st_dev, found.st_ino), found.st_ctime))
 }
 
-/// The folder that a repository shares with others, if it names one.
-fn common(folder: &OwnedFd) -> Option<Identity> {
-    let text = text_in(folder, "commondir")?;
-    let path = Path::new(text.trim_end_matches(['\n', '\r']));
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    identity_of(&openat(folder, path, flags, Mode::empty()).ok()?).ok()
-}
-
-/// The text of a short regular file.
-fn text_in(folder: &OwnedFd, name: &str) -> Option<String> {
-    let mut text = String::new();
-    open_file(folder, name).ok()?.take(LONGEST).read_to_string(&mut text).ok()?;
-    Some(text)
-}
-
-fn open_file(folder: &OwnedFd, name: &str) -> Result<File> {
-    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let file = allowed(folder, || openat(folder, name, flags, Mode::empty()))?;
-    let stat = fstat(&file)?;
-    let is_plain =
-        FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile && stat.st_size as u64 <= LONGEST;
-    if is_plain { Ok(File::from(file)) } else { Err(Errno::INVAL) }
-}
-
-/// Takes from a repository what git would run and what changed `since`. `is_shared`: what counts lies in one of the user's.
-fn disarm(folder: &OwnedFd, is_shared: bool, since: i64) {
-    let is_new = |name: &str| changed(folder, name).is_some_and(|when| when >= since);
-    for name in OBEYED.into_iter().filter(|name| is_new(name)) {
-        let _ = remove(folder, OsStr::new(name));
-    }
-    if is_shared {
-        return;
-    }
-    if is_new("commondir") {
-        let _ = remove(folder, OsStr::new("commondir"));
-    }
-    if !is_new("config") {
-        return;
-    }
-    // Settings that cannot be read, and a link to others, are not kept.
-    let kept = open_file(folder, "config").ok().and_then(reduced);
-    match kept {
-        Some(None) => {}
-        Some(Some(text)) if replace(folder, &text).is_ok() => {}
-        Some(Some(_)) | None => drop(remove(folder, OsStr::new("config"))),
-    }
-}
-
-/// When something last changed, in seconds; of a folder also what is in it. No command can set that time.
-fn changed(folder: &OwnedFd, name: &str) -> Option<i64> {
-    let own = allowed(folder, || statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)).ok()?.st_ctime;
-    let inner = open_folder(Some(folder), OsStr::new(name));
-    let names = inner.as_ref().ok().and_then(|inner| Some((inner, allowed(inner, || names_in(inner)).ok()?)));
-    let times = names.into_iter().flat_map(|(inner, names)| {
-        let time = |name: OsString| Some(statat(inner, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?.st_ctime);
-        names.into_iter().filter_map(time).collect::<Vec<_>>()
-    });
-    times.chain([own]).max()
-}
-
-/// The settings without those that run something, or include others; `Some(None)` where there are none of these.
-fn reduced(mut config: File) -> Option<Option<String>> {
-    config.rewind().ok()?;
-    let mut git = Command::new("git");
-    git.args(["config", "--no-includes", "--null", "--list", "--file", "-"]).env("GIT_CONFIG_NOSYSTEM", "1");
-    let listed = answer_of(git, Stdio::from(config), |mut answer| {
-        let mut text = Vec::new();
-        answer.read_to_end(&mut text).map(|_| text)
-    })?;
-    let listed = String::from_utf8(listed.ok()?).ok()?;
-    Some(git_settings::of_a_new_repository(&listed))
-}
-
-fn replace(folder: &OwnedFd, text: &str) -> Result<()> {
-    let name = format!("config.rawko-{}", std::process::id());
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let written = allowed(folder, || openat(folder, &name, flags, Mode::from_raw_mode(0o644)))
-        .and_then(|file| File::from(file).write_all(text.as_bytes()).map_err(|_| Errno::IO))
-        .and_then(|()| renameat(folder, &name, folder, "config"));
-    if written.is_err() {
-        let _ = unlinkat(folder, &name, AtFlags::empty());
-    }
-    written
+/// Which start of the machine this is.
+fn boot() -> String {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }
 
 #[cfg(test)]

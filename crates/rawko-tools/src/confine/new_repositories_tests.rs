@@ -2,9 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
 use super::super::git::repository_of;
-use super::super::survey::{Survey, Wanted};
 use super::*;
 
 /// Settings and a hook that say that they ran.
@@ -27,31 +27,22 @@ fn sh(folder: &Path, canary: &Path, script: &str) {
 }
 
 fn begun(project: &Path) -> NewRepositories {
-    let wanted = [Wanted { folder: project.to_owned(), is_thorough: false }];
-    let new = NewRepositories::new(Some(project), repository_of(project));
-    new.begin(project, &Survey::again(&wanted));
+    let new = NewRepositories::new(Some(project), repository_of(project).as_ref(), project.parent().unwrap());
+    new.begin(project, &[project.to_owned()]);
     new
 }
 
-/// What a user does, and when: after a command has ended, or once the run has.
-struct Users {
-    script: &'static str,
-    is_over: bool,
-}
-
-const AFTER_THE_COMMAND: Users = Users {
-    script: "git status >/dev/null; git diff >/dev/null; git submodule status >/dev/null || true",
-    is_over: false,
-};
-const AFTER_THE_RUN: Users =
-    Users { script: "cd x; git status >/dev/null; git diff >/dev/null", is_over: true };
+/// What a user does in each folder.
+const USERS: &str = "find . -name objects -prune -o -type d -print | while read -r folder; do (cd \"$folder\"; \
+                     for words in status 'log -1' diff 'add -n .' 'submodule status'; do git $words; done) >/dev/null 2>&1 </dev/null; \
+                     done; true";
 /// A repository that is the project's.
 const PROJECT: &str = "git init -q .; echo a >a; git add a; git commit -qm a;";
 
 /// `theirs` and then `command` run in a project. Afterwards what users do must run nothing that `command` wrote; `look` sees
 /// the project.
 #[track_caller]
-fn check(theirs: &str, command: &str, users: &Users, look: impl Fn(&Path)) {
+fn check(theirs: &str, command: &str, look: impl Fn(&Path)) {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     let (project, canary) = (root.join("project"), root.join("canary"));
@@ -59,14 +50,12 @@ fn check(theirs: &str, command: &str, users: &Users, look: impl Fn(&Path)) {
     sh(&project, &canary, theirs);
     let new = begun(&project);
     sh(&project, &canary, command);
-    sh(&project, &canary, users.script);
+    sh(&project, &canary, USERS);
     let is_needed = fs::remove_file(&canary).is_ok();
     assert!(is_needed, "the command left nothing that git obeys");
-    new.disarm_named();
-    if users.is_over {
-        drop(new);
-    }
-    sh(&project, &canary, &format!("{} || true", users.script));
+    new.command_begins();
+    new.command_ended(true);
+    sh(&project, &canary, USERS);
     assert!(!canary.exists());
     look(&project);
 }
@@ -76,7 +65,7 @@ const INIT: &str = "git init -q x; echo b >x/b; echo '* filter=f' >x/.gitattribu
 
 #[test]
 fn settings_of_a_new_repository_run_nothing() {
-    check(PROJECT, INIT, &AFTER_THE_COMMAND, |project| {
+    check(PROJECT, INIT, |project| {
         let config = fs::read_to_string(project.join("x/.git/config")).unwrap();
         assert!(config.contains("name = \"Kept\"") && config.contains("bare"), "{config}");
         assert!(!config.contains("canary") && !config.contains("more"), "{config}");
@@ -86,29 +75,19 @@ fn settings_of_a_new_repository_run_nothing() {
 #[test]
 fn one_in_another_in_the_place_of_the_users_and_one_that_a_file_or_a_link_names() {
     let inner = format!("git init -q y; echo y >y/y; (cd y; git add .; git commit -qm y; {INIT}); git add y");
-    check(PROJECT, &inner, &AFTER_THE_COMMAND, |_| {});
+    check(PROJECT, &inner, |_| {});
     let theirs =
         "git init -q x; echo b >x/b; (cd x; git add .; git commit -qm b); git add x; git commit -qm x";
-    check(&format!("{PROJECT} {theirs}"), &format!("mv x old; {INIT}"), &AFTER_THE_COMMAND, |project| {
+    check(&format!("{PROJECT} {theirs}"), &format!("mv x old; {INIT}"), |project| {
         assert!(project.join("old/.git/hooks").exists());
     });
-    check(
-        PROJECT,
-        &format!("{INIT} mv x/.git elsewhere; echo 'gitdir: ../elsewhere' >x/.git"),
-        &AFTER_THE_COMMAND,
-        |_| {},
-    );
-    check(
-        PROJECT,
-        &format!("{INIT} mv x/.git elsewhere; ln -s ../elsewhere x/.git"),
-        &AFTER_THE_COMMAND,
-        |_| {},
-    );
+    check(PROJECT, &format!("{INIT} mv x/.git elsewhere; echo 'gitdir: ../elsewhere' >x/.git"), |_| {});
+    check(PROJECT, &format!("{INIT} mv x/.git elsewhere; ln -s ../elsewhere x/.git"), |_| {});
     let common = "cp -r x/.git common; rm -r x/.git/config x/.git/hooks; echo ../../common >x/.git/commondir";
-    check(PROJECT, &format!("{INIT} {common}"), &AFTER_THE_COMMAND, |project| {
+    check(PROJECT, &format!("{INIT} {common}"), |project| {
         assert!(project.join("common/config").exists());
     });
-    check(PROJECT, &format!("{INIT} git update-index --split-index"), &AFTER_THE_COMMAND, |_| {});
+    check(PROJECT, &format!("{INIT} git update-index --split-index"), |_| {});
 }
 
 #[test]
@@ -116,10 +95,10 @@ fn hooks_of_a_new_repository_are_removed() {
     let hook = "git init -q x; echo b >x/b; (cd x; git add .; git commit -qm b); git add x; mkdir -p x/.git/hooks; \
                 printf '#!/bin/sh\\necho x >>\"$CANARY\"' >x/.git/hooks/post-index-change; chmod +x x/.git/hooks/post-index-change; \
                 touch -d '1 hour ago' x/b";
-    check(PROJECT, hook, &AFTER_THE_COMMAND, |project| assert!(!project.join("x/.git/hooks").exists()));
+    check(PROJECT, hook, |project| assert!(!project.join("x/.git/hooks").exists()));
     // Whatever the modes are.
     let locked = format!("{hook}; chmod 500 x/.git; chmod 500 x/.git/hooks");
-    check(PROJECT, &locked, &AFTER_THE_COMMAND, |project| {
+    check(PROJECT, &locked, |project| {
         fs::set_permissions(project.join("x/.git"), fs::Permissions::from_mode(0o700)).unwrap();
     });
 }
@@ -136,8 +115,9 @@ fn a_submodule_of_the_users_stays_as_it_is() {
     let config = project.join(".git/modules/sub/config");
     let before = fs::read(&config).unwrap();
     let new = begun(&project);
+    new.command_begins();
     sh(&project, &canary, "echo a >a; git add a; (cd sub; echo m >m; git add m || true)");
-    new.disarm_named();
+    new.command_ended(true);
     drop(new);
     assert_eq!(fs::read(&config).unwrap(), before);
     assert!(project.join(".git/modules/sub/hooks").exists());
@@ -147,42 +127,198 @@ fn a_submodule_of_the_users_stays_as_it_is() {
 fn a_repository_of_the_project_itself_is_new_where_there_was_none() {
     let command =
         "git init -q .; echo b >b; git add b; printf '%s' \"$TRAP\" >>.git/config; touch -d '1 hour ago' b";
-    check("", command, &AFTER_THE_COMMAND, |project| assert!(project.join(".git/objects").exists()));
+    check("", command, |project| assert!(project.join(".git/objects").exists()));
 }
 
 #[test]
 fn what_no_index_names_is_disarmed_when_the_run_has_ended() {
     let unnamed = INIT.replace("git add x;", "");
-    check(PROJECT, &unnamed, &AFTER_THE_RUN, |_| {});
-    check("", &unnamed, &AFTER_THE_RUN, |_| {});
+    check(PROJECT, &unnamed, |_| {});
+    check("", &unnamed, |_| {});
 }
 
 #[test]
 fn what_leads_out_of_the_project_to_no_repository_of_the_users_is_removed() {
     let file = format!("{INIT} mv x/.git ../store; echo 'gitdir: ../../store' >x/.git");
-    check(PROJECT, &file, &AFTER_THE_COMMAND, |project| assert!(!project.join("x/.git").exists()));
+    check(PROJECT, &file, |project| assert!(!project.join("x/.git").exists()));
     let link = format!("{INIT} mv x/.git ../store; ln -s ../../store x/.git");
-    check(PROJECT, &link, &AFTER_THE_COMMAND, |project| assert!(project.join("../store/config").exists()));
+    check(PROJECT, &link, |project| assert!(project.join("../store/config").exists()));
+}
+
+/// A bare repository with a work tree that has git run something.
+const BARE: &str = "mkdir b; cd b; git init -q --bare .; printf '\n[core]\n\tbare = false\n\tworktree = .\n' >>config; \
+                    printf '%s' \"$TRAP\" >>config; echo b >c; git --git-dir=. add c; touch -d '1 hour ago' c; cd ..;";
+
+#[test]
+fn a_bare_one_and_one_that_is_the_project_itself() {
+    check("", BARE, |project| {
+        let config = fs::read_to_string(project.join("b/config")).unwrap();
+        assert!(config.contains("worktree") && !config.contains("fsmonitor"), "{config}");
+    });
+    check(PROJECT, BARE, |_| {});
+    check("", &format!("{BARE} mv b/* ."), |project| assert!(project.join("objects").exists()));
+    // In folders that tools fill, in others like it, and where only a link or a file leads there.
+    check(
+        PROJECT,
+        &format!("{BARE} mkdir -p target/debug node_modules; cp -r b target/debug; mv b node_modules/b"),
+        |_| {},
+    );
+    check(PROJECT, &format!("{BARE} git init -q --bare o; mv b o/b; cp -r o/b .git/b"), |_| {});
+    check(PROJECT, &format!("{BARE} mkdir n t; mv b n/b; ln -s ../n/b t/.git; cd n; ln -s b l"), |_| {});
+    check(PROJECT, &format!("{BARE} mkdir n; mv b n/; chmod 311 n n/b"), |project| {
+        assert_eq!(fs::metadata(project.join("n")).unwrap().permissions().mode() & 0o777, 0o311);
+    });
 }
 
 #[test]
-fn what_is_the_users_stays_whatever_a_survey_has_seen() {
+fn one_whose_settings_lie_elsewhere() {
+    let common = "mkdir w; cp b/HEAD w/HEAD; cp b/index w/index; cp b/c w/c; echo ../b >w/commondir;";
+    check("", &format!("{BARE} {common} mv b/HEAD b/none; rm b/c"), |project| {
+        // What it is shared with is no repository, and so not touched.
+        assert!(!project.join("w/commondir").exists());
+        assert!(fs::read_to_string(project.join("b/config")).unwrap().contains("fsmonitor"));
+    });
+    check("", &format!("{BARE} {common}"), |project| assert!(project.join("w/commondir").exists()));
+}
+
+/// Two commands, of which the first belongs to an earlier run.
+#[track_caller]
+fn check_twice(first: &str, second: &str, look: impl Fn(&Path)) {
+    let begun_anew = format!("{second} true");
+    // By the clock of the kernel, what the first run made is older than the second.
+    check(&format!("{first} sleep 2.1"), &begun_anew, look);
+}
+
+#[test]
+fn one_that_two_runs_make_of_which_the_first_makes_none() {
+    let hidden = "rm -rf keep; mkdir keep; mv b/refs keep/refs;";
+    check_twice(&format!("{BARE} {hidden}"), "mkdir b/refs b/refs/heads;", |project| {
+        // Nothing of what was there is lost.
+        assert!(fs::read_to_string(project.join("b/config")).unwrap().contains("fsmonitor"));
+        assert!(!project.join("b/refs").exists() && project.join("b/refs.disarmed-0/heads").exists());
+    });
+    check_twice(&format!("{BARE} mv b/HEAD keep;"), "mv keep b/HEAD;", |project| {
+        assert!(project.join("b/HEAD.disarmed-0").exists());
+    });
+}
+
+#[test]
+fn a_folder_of_hooks_that_is_the_users_stays_when_a_command_makes_a_repository_around_it() {
+    let theirs = "mkdir hooks; printf '#!/bin/sh\\necho x >>\"$CANARY\"' >hooks/post-index-change; chmod +x hooks/*; sleep 2.1";
+    let command = "git init -q --bare o; rm -r o/hooks; mv o/* .; printf '[core]\\n\\tworktree = .\\n\\tbare = false\\n' >>config; echo a >a; \
+                   git --git-dir=. add a; touch -d '1 hour ago' a";
+    check(theirs, command, |project| {
+        assert!(project.join("hooks/post-index-change").exists());
+        assert!(!project.join("refs").exists());
+    });
+}
+
+/// `command` is honest, and what it made works as `works` shows, after it and after the run.
+#[track_caller]
+fn check_honest(theirs: &str, command: &str, works: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let (project, canary) = (root.join("project"), root.join("canary"));
+    fs::create_dir(&project).unwrap();
+    sh(&project, &canary, theirs);
+    let new = begun(&project);
+    for script in [command, works] {
+        new.command_begins();
+        sh(&project, &canary, script);
+        new.command_ended(true);
+    }
+    drop(new);
+    sh(&project, &canary, works);
+}
+
+#[test]
+fn honest_repositories_go_on_working() {
+    let remote = "git init -q --bare r.git; git clone -q r.git c 2>/dev/null; cd c; echo a >a; git add a; git commit -qm a; git push -q origin HEAD;";
+    check_honest(
+        "",
+        "git init -q .; echo a >a; git add a; git commit -qm a",
+        "git status; git commit -q --allow-empty -m b; git log -1",
+    );
+    check_honest(
+        PROJECT,
+        "mkdir n; cd n; git init -q .; mkdir src; echo >src/main.rs; git add .; git commit -qm a",
+        "cd n; git status; git log -1",
+    );
+    check_honest(
+        PROJECT,
+        remote,
+        "cd c; git commit -q --allow-empty -m b; git push -q origin HEAD; git fetch -q; git status -sb | grep -q origin/; git -C ../r.git log -1",
+    );
+    check_honest(
+        "",
+        &format!(
+            "{remote} cd ..; git init -q p; cd p; git submodule --quiet add ../r.git s; git commit -qm s"
+        ),
+        "cd p; git submodule update --init; git submodule status | grep -q ' s '; git -C s log -1; git -C s fetch -q; git status",
+    );
+    check_honest(
+        PROJECT,
+        "git worktree add -q w",
+        "git worktree list | grep -q /w; cd w; git status; git commit -q --allow-empty -m w",
+    );
+    check_honest(
+        "",
+        "git init -q f; cd f; git commit -q --allow-empty -m a; git worktree add -q ../w",
+        "cd w; git status; git log -1; git -C ../f worktree list | grep -q /w",
+    );
+    // The hooks of a fixture run in the command that makes it.
+    let hooks = "git init -q f; cd f; printf '#!/bin/sh\\ntouch ran' >.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; git commit -q --allow-empty -m a; test -e ran";
+    check_honest(PROJECT, hooks, "cd f; git status; git log -1");
+}
+
+#[test]
+fn what_a_killed_run_left_is_looked_at_and_what_the_user_made_since_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let (project, canary) = (root.join("project"), root.join("canary"));
+    fs::create_dir(&project).unwrap();
+    sh(&project, &canary, &format!("{BARE} mv b theirs; rm -r theirs/hooks"));
+    let new = begun(&project);
+    new.command_begins();
+    sh(
+        &project,
+        &canary,
+        &format!("{BARE} mkdir theirs/hooks; echo x >theirs/hooks/pre-commit; echo x >theirs/commondir"),
+    );
+    // Killed: nothing beats any more, and nothing is looked at.
+    *new.beat.lock().unwrap() = None;
+    std::mem::forget(new);
+    // The time of its last beat is long ago, and what was made after it is the user's.
+    let record = File::options().write(true).open(root.join(RECORD)).unwrap();
+    let then = SystemTime::now() - Duration::from_secs(u64::try_from(LATE).unwrap());
+    record.set_times(FileTimes::new().set_modified(then)).unwrap();
+    std::thread::sleep(Duration::from_millis(1100));
+    sh(&project, &canary, &format!("echo x >theirs/config.worktree; mkdir since; cd since; {BARE}"));
+    settle_after(&root);
+    let is_armed =
+        |tree: &str| fs::read_to_string(project.join(tree).join("config")).unwrap().contains("fsmonitor");
+    assert!(is_armed("theirs") && is_armed("since/b") && !is_armed("b"));
+    let is_there = |name: &str| project.join("theirs").join(name).exists();
+    assert!(!is_there("hooks") && !is_there("commondir") && is_there("config.worktree"));
+}
+
+#[test]
+fn what_is_the_users_stays_however_much_there_is() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     let (project, other, canary) = (root.join("project"), root.join("other"), root.join("canary"));
     fs::create_dir_all(&project).unwrap();
     fs::create_dir_all(&other).unwrap();
-    let wanted = |folder: &Path| Wanted { folder: folder.to_owned(), is_thorough: false };
-    let survey = Survey::again(&[wanted(&project)]);
     let make = "git init -q x; mkdir -p x/.git/hooks; echo theirs >x/.git/hooks/pre-commit; printf '%s' \"$TRAP\" >>x/.git/config";
     sh(&project, &canary, make);
     sh(&other, &canary, make);
-    let new = NewRepositories::new(Some(&project), None);
-    // One that was there before, and that the survey did not come to.
-    new.begin_at(&project, &survey, SystemTime::now() + std::time::Duration::from_secs(60));
+    let new = NewRepositories::new(Some(&project), None, &root);
+    // One that was there before, and that nobody came to.
+    new.begin_at(&project, &[project.clone()], SystemTime::now() + Duration::from_secs(60), 0);
     // One in a folder that only another agent may write.
-    new.begin(&project, &Survey::again(&[wanted(&project), wanted(&other)]));
-    new.disarm_named();
+    new.begin(&project, &[project.clone(), other.clone()]);
+    new.command_begins();
+    new.command_ended(true);
     drop(new);
     for tree in [project, other] {
         assert!(fs::read_to_string(tree.join("x/.git/config")).unwrap().contains("fsmonitor"), "{tree:?}");

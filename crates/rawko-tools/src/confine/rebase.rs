@@ -8,7 +8,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, renameat, unlinkat};
 use rustix::io::{Errno, Result};
 
-use super::absent::{allowed, kind_of, open_folder};
+use crate::folder::{allowed, kind_of, open_folder};
 
 const FOLDER: &str = "rebase-merge";
 const LIST: &str = "git-rebase-todo";

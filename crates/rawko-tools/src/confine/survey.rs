@@ -6,6 +6,7 @@
 //! granted are surveyed like the project. Folders that tools fill are looked into once, before the first command.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt as _;
@@ -20,9 +21,9 @@ const LASTS: Duration = Duration::from_secs(5);
 /// A folder that changed so shortly before it was read may have changed again without a new time.
 const TICK: Duration = Duration::from_millis(50);
 /// The most entries of a folder that are looked at.
-const MAX_ENTRIES: usize = 200_000;
+pub(super) const MAX_ENTRIES: usize = 200_000;
 /// The same when a folder is looked at for the first time: what is there then is the user's, and stays known.
-const MAX_FIRST: usize = 1_000_000;
+pub(super) const MAX_FIRST: usize = 1_000_000;
 /// Folders with installed packages: large, and nothing in them is edited by hand.
 const PACKAGES: [&str; 3] = ["node_modules", ".venv", "venv"];
 /// Folders that build tools write.
@@ -51,6 +52,11 @@ pub(super) struct Wanted {
     pub(super) folder: PathBuf,
     /// Whether all of its files are listed, and no folder left out.
     pub(super) is_thorough: bool,
+}
+
+/// Whether a folder of this name holds installed packages, or what build tools made.
+pub(super) fn is_filled_by_tools(name: &OsStr) -> bool {
+    PACKAGES.iter().chain(&BUILDS).any(|known| name == *known)
 }
 
 /// The result of a walk.
@@ -94,16 +100,6 @@ impl Survey {
                 Arc::clone(last.insert(Arc::new(survey)))
             }
         }
-    }
-
-    /// What lies in these folders now.
-    pub(super) fn again(wanted: &[Wanted]) -> Self {
-        Self::of(wanted, None, MAX_FIRST)
-    }
-
-    /// What it was to look at.
-    pub(super) fn wanted(&self) -> &[Wanted] {
-        &self.wanted
     }
 
     /// Whether a folder held more than is looked at, so that something in it may be unprotected.
@@ -160,8 +156,8 @@ impl Survey {
                     continue;
                 }
             };
-            let is_bare = (folder != wanted.folder || !is_project) && git::looks_bare(&folder);
-            if is_bare {
+            // The project itself cannot be kept whole.
+            if (folder != wanted.folder || !is_project) && git::looks_bare(&folder) {
                 self.bare.insert(folder);
                 if !wanted.is_thorough {
                     continue;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use rawko_sandbox::Step;
 
 use super::git_settings::NAME as GIT_SETTINGS;
+use super::new_repositories::NewRepositories;
 use super::places::{Places, neighbourhood};
 use super::private::OwnFolders;
 use super::survey::Survey;
@@ -23,6 +24,7 @@ pub(super) struct Builder<'a> {
     pub(super) places: &'a Places,
     pub(super) own: &'a OwnFolders,
     pub(super) survey: &'a Survey,
+    pub(super) new_repositories: &'a NewRepositories,
     /// Folders of the project that are there to be protected, and not the user's.
     pub(super) held: &'a [PathBuf],
     pub(super) repository: Option<&'a git::Repository>,
@@ -289,7 +291,10 @@ impl Builder<'_> {
         let is_granted =
             |path: &Path| writable.iter().any(|granted| path.starts_with(granted)) && self.is_shown(path);
         let of_git = |path: &Path| path.file_name().is_some_and(|name| name == ".git");
-        for path in self.survey.protected.iter().filter(|path| is_granted(path)) {
+        // What commands made is looked at when they end, and theirs to remove.
+        let is_new = |path: &Path| root == self.new_repositories.root() && self.new_repositories.is_new(path);
+        let protected = self.survey.protected.iter().filter(|path| is_granted(path));
+        for path in protected.filter(|path| !(of_git(path) && is_new(path))) {
             // Gone since the survey.
             let Ok(kind) = path.symlink_metadata() else { continue };
             if kind.is_symlink() {
@@ -310,7 +315,10 @@ impl Builder<'_> {
                 steps.push(Step::Protect(path.clone()));
             }
         }
-        let bare = self.survey.bare.iter().filter(|path| is_granted(path) && path.is_dir());
+        if git::looks_bare(root) && is_granted(root) && !is_new(root) {
+            steps.extend(git::deciding(root).into_iter().map(Step::Protect));
+        }
+        let bare = self.survey.bare.iter().filter(|path| is_granted(path) && path.is_dir() && !is_new(path));
         steps.extend(bare.map(|path| Step::Protect(path.clone())));
     }
 

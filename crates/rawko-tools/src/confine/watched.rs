@@ -18,12 +18,17 @@ pub(crate) struct Watched {
     pub(super) way: WayOut,
     /// Limits what it takes, until it has ended.
     pub(super) group: Option<cgroup::Leaf>,
+    /// Whether it may write in the project, or beside it.
+    writes: bool,
 }
 
 impl Watched {
-    pub(super) fn new(control: Control, sandbox: &Sandbox, way: WayOut) -> Self {
-        let absent = absent::absent(sandbox.0.repository.as_ref(), sandbox.0.new_repositories.root());
-        Self { control, sandbox: sandbox.clone(), absent, way, group: None }
+    pub(super) fn new(control: Control, sandbox: &Sandbox, way: WayOut, writes: bool) -> Self {
+        let repositories = &sandbox.0.new_repositories;
+        let theirs = if writes { repositories.theirs() } else { Vec::new() };
+        let absent = absent::absent(sandbox.0.repository.as_ref(), repositories.root(), &theirs);
+        repositories.command_begins();
+        Self { control, sandbox: sandbox.clone(), absent, way, group: None, writes }
     }
 
     /// How much memory, in MiB, was exceeded, if the command was ended for that.
@@ -47,6 +52,6 @@ impl Drop for Watched {
         // A command that was killed has processes for another moment.
         while let Ok(Some(_)) = self.control.report() {}
         self.absent.remove();
-        self.sandbox.0.new_repositories.disarm_named();
+        self.sandbox.0.new_repositories.command_ended(self.writes);
     }
 }

@@ -30,7 +30,7 @@ impl Scratch {
     /// Makes one for objects that are named in this format.
     pub(super) fn new(format: ObjectFormat) -> Result<Self, CheckpointError> {
         let folder = TemporaryFolder::new(temporary::GIT)
-            .map_err(|error| CheckpointError::io("cannot make a folder in", &std::env::temp_dir(), error))?;
+            .map_err(|error| CheckpointError::io("cannot make a folder in", &temporary::parent(), error))?;
         let scratch = Self { folder, format };
         let config = match format {
             ObjectFormat::Sha1 => "[core]\nrepositoryformatversion = 0\nbare = false\nfilemode = true\n",

@@ -51,7 +51,7 @@ impl Replica {
             let path = path.to_owned();
             move |error| CheckpointError::io("cannot create", &path, error)
         };
-        let folder = TemporaryFolder::new(temporary::VERIFY).map_err(wrong(&std::env::temp_dir()))?;
+        let folder = TemporaryFolder::new(temporary::VERIFY).map_err(wrong(&temporary::parent()))?;
         let (original, toplevel) = (trees.project(), trees.toplevel());
         let root = folder.path().join("tree").join(toplevel.file_name().unwrap_or("project".as_ref()));
         let inside = original.strip_prefix(toplevel).unwrap_or(Path::new(""));
