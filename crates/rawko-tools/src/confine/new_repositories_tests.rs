@@ -32,10 +32,9 @@ fn begun(project: &Path) -> NewRepositories {
     new
 }
 
-/// What a user does in each folder.
-const USERS: &str = "find . -name objects -prune -o -type d -print | while read -r folder; do (cd \"$folder\"; \
-                     for words in status 'log -1' diff 'add -n .' 'submodule status'; do git $words; done) >/dev/null 2>&1 </dev/null; \
-                     done; true";
+/// What a user does in each folder, but for those in which git keeps its own.
+const USERS: &str = "find . -type d \\( -name objects -o -name refs -o -name hooks -o -name logs -o -name info \\) -prune -o -type d -print | \
+                     while read -r folder; do (cd \"$folder\"; git status || :; git diff || :) >/dev/null 2>&1 </dev/null; done; true";
 /// A repository that is the project's.
 const PROJECT: &str = "git init -q .; echo a >a; git add a; git commit -qm a;";
 
