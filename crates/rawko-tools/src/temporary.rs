@@ -101,7 +101,8 @@ impl TemporaryFolder {
 
 impl Drop for TemporaryFolder {
     fn drop(&mut self) {
-        remove(self.folder.path());
+        // What cannot be removed stays.
+        let _ = remove_all(self.folder.path());
     }
 }
 
@@ -135,7 +136,7 @@ fn remove_abandoned_in(parent: &Path, prefixes: &[&str]) {
         if begins_with(RUN) {
             crate::confine::settle_after(&PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd())));
         }
-        remove(&entry.path());
+        let _ = remove_all(&entry.path());
     }
 }
 
@@ -145,13 +146,14 @@ fn is_own(folder: &File) -> bool {
     folder.metadata().is_ok_and(|found| found.uid() == own && found.mode() & 0o022 == 0)
 }
 
-/// Removes a folder with all that is in it, also what nobody may open: a layered file system leaves such folders.
-fn remove(folder: &Path) {
+/// Removes a folder with all that is in it, whatever its modes are: a layered file system leaves folders that nobody may
+/// open, and caches have some that nobody may write. No link is followed.
+///
+/// # Errors
+/// If something cannot be removed.
+pub fn remove_all(folder: &Path) -> io::Result<()> {
     // The library follows no link either.
-    if std::fs::remove_dir_all(folder).is_err() {
-        // What cannot be removed stays.
-        let _ = remove_whatever_its_modes(folder);
-    }
+    std::fs::remove_dir_all(folder).or_else(|_| remove_whatever_its_modes(folder))
 }
 
 #[cfg(any(target_os = "linux", target_os = "android"))]

@@ -88,6 +88,10 @@ struct Opened(Vec<(OwnedFd, Mode)>);
 
 impl Opened {
     fn list(&mut self, folder: &OwnedFd) -> Result<Vec<(OsString, FileType)>> {
+        match list(folder) {
+            Err(Errno::ACCESS) => {}
+            listed => return listed,
+        }
         let before = fstat(folder)?.st_mode;
         let listed = allowed(folder, || list(folder));
         if fstat(folder)?.st_mode != before && self.0.len() < MAX_OPENED {
