@@ -1,12 +1,13 @@
 //! The keys of the view: what each does in which situation, and what is shown about that. Nothing is decided here: a key
-//! asks the run for something, or answers a question of it.
+//! asks the run for something, or answers a question of it. What is typed or pasted is text and never an action (ADR 92):
+//! actions are in a menu that Esc opens, and Enter does the chosen one.
 
 use rawko_core::Timestamp;
 
 use super::execution::flowing;
 use super::keys::Key;
 use super::line::{Line, Tone};
-use super::model::Model;
+use super::model::{Model, QuestionId};
 use crate::output::clean_line;
 
 /// How long a notice stays, in milliseconds.
@@ -47,23 +48,23 @@ pub(super) struct Control {
     /// Whether there is a keyboard, and a run that it can steer.
     pub(super) active: bool,
     mode: Mode,
-    /// What was typed as the answer to the open question.
-    answer: Input,
+    /// The question whose answer is typed, and what was typed. Only one that was shown can be answered.
+    asking: Option<(QuestionId, Input)>,
     /// What a server wants to know, and what is typed for it.
     line: Option<(String, Input)>,
     notice: Option<(String, Timestamp)>,
 }
 
-/// What the next key is for.
+/// What the next key is for. What is typed is text in each of them.
 #[derive(Debug, Default)]
 enum Mode {
+    /// Nothing was begun: an open question is answered, or a message begins.
     #[default]
-    Keys,
-    Help,
-    /// An agent is chosen, by its place in the list.
-    Choosing(usize),
+    Rest,
     /// A message to the agent is typed.
     Saying(Input),
+    /// One of these is chosen, by its place.
+    Acting(Vec<Steering>, usize),
 }
 
 /// A line of text that is being typed.
@@ -74,88 +75,115 @@ struct Input {
     at: usize,
 }
 
-/// Every key and what it does.
-const KEYS: [(&str, &str, &str); 7] = [
-    ("p", "pause", "pause, or go on: what is under way ends, and nothing new begins"),
-    ("s", "skip", "skip the current step of the plan"),
-    ("r", "retry", "let the agent begin again, in a new conversation"),
-    ("f", "agent", "choose the agent that works now"),
-    ("m", "message", "say something to the agent; Enter does the same"),
-    ("q", "stop", "end the run, like Ctrl-C; a second time: at once"),
-    ("?", "help", "show or hide this list"),
-];
+impl Steering {
+    /// Its name, as `rawko steer` has it.
+    fn name(&self) -> String {
+        match self {
+            Self::Pause => "pause".to_owned(),
+            Self::Go => "go".to_owned(),
+            Self::Say(_) => "say".to_owned(),
+            Self::Skip => "skip".to_owned(),
+            Self::Retry => "retry".to_owned(),
+            Self::Force(agent) => format!("force {agent}"),
+            Self::Cancel => "cancel".to_owned(),
+        }
+    }
+
+    fn meaning(&self) -> String {
+        match self {
+            Self::Pause => "what is under way ends, and nothing new begins".to_owned(),
+            Self::Go => "end the pause".to_owned(),
+            Self::Say(_) => "tell the agent something".to_owned(),
+            Self::Skip => "skip the current step of the plan".to_owned(),
+            Self::Retry => "let the agent begin again, in a new conversation".to_owned(),
+            Self::Force(agent) => format!("{agent} works now, in a new conversation"),
+            Self::Cancel => "end the run, like Ctrl-C; a second time: at once".to_owned(),
+        }
+    }
+}
 
 impl Control {
-    /// Takes a key. `asked` says that somebody waits for the answer to the question that is shown.
-    pub(super) fn key(&mut self, key: &Key, model: &Model, asked: bool, now: Timestamp) -> Option<Action> {
+    /// Takes a key. Text is never an action: it is a message, or the answer to a question that is shown, and both end with
+    /// Enter.
+    pub(super) fn key(&mut self, key: &Key, model: &Model, now: Timestamp) -> Option<Action> {
+        match &mut self.mode {
+            Mode::Saying(_) if *key == Key::Escape => {
+                self.mode = Mode::Rest;
+                None
+            }
+            Mode::Saying(input) => {
+                let text = input.key(key)?;
+                self.mode = Mode::Rest;
+                let said = !text.trim().is_empty();
+                said.then(|| Action::Steer(Steering::Say(text.trim().to_owned())))
+            }
+            Mode::Acting(actions, at) => {
+                let last = actions.len().saturating_sub(1);
+                match key {
+                    Key::Up | Key::Left => *at = at.saturating_sub(1),
+                    Key::Down | Key::Right => *at = (*at + 1).min(last),
+                    Key::Home => *at = 0,
+                    Key::End => *at = last,
+                    Key::Enter => {
+                        let chosen = actions.get(*at).cloned();
+                        self.mode = Mode::Rest;
+                        return chosen.map(Action::Steer);
+                    }
+                    Key::Char(_) | Key::Paste(_) => self.say(key),
+                    Key::Escape => self.mode = Mode::Rest,
+                    Key::Backspace | Key::Delete => {}
+                }
+                None
+            }
+            Mode::Rest => self.at_rest(key, model, now),
+        }
+    }
+
+    fn at_rest(&mut self, key: &Key, model: &Model, now: Timestamp) -> Option<Action> {
         if let Some((_, input)) = &mut self.line {
             let line = if *key == Key::Escape { None } else { Some(input.key(key)?) };
             self.line = None;
             return Some(Action::Line(line));
         }
-        match &mut self.mode {
-            Mode::Saying(_) if *key == Key::Escape => {
-                self.mode = Mode::Keys;
-                return None;
+        let question = model.question.as_ref().map(|question| &question.id);
+        let asking = self.asking.as_mut().filter(|(id, _)| Some(id) == question);
+        match (key, asking) {
+            // Who pastes answers nothing.
+            (Key::Paste(_), _) | (Key::Char(_) | Key::Enter, None) => self.say(key),
+            (Key::Escape, Some((_, input))) if !input.text.is_empty() => *input = Input::default(),
+            (Key::Escape, _) => {
+                let first = if model.paused.is_some() { Steering::Go } else { Steering::Pause };
+                let force = model.agents.iter().cloned().map(Steering::Force);
+                let actions = [first, Steering::Skip, Steering::Retry].into_iter().chain(force);
+                self.mode = Mode::Acting(actions.chain([Steering::Cancel]).collect(), 0);
             }
-            Mode::Saying(input) => {
-                let text = input.key(key)?;
-                self.mode = Mode::Keys;
-                let said = !text.trim().is_empty();
-                return said.then(|| Action::Steer(Steering::Say(text.trim().to_owned())));
+            (_, Some((_, input))) => {
+                let line = input.key(key)?;
+                // Only a clear yes is one; an empty line is a no.
+                match line.trim().to_ascii_lowercase().as_str() {
+                    "y" | "yes" => return Some(Action::Answer(true)),
+                    "" | "n" | "no" => return Some(Action::Answer(false)),
+                    _ => {
+                        self.tell(
+                            "that is neither yes nor no; as a message it does not answer the question",
+                            now,
+                        );
+                        self.say(&Key::Paste(line));
+                    }
+                }
             }
-            Mode::Choosing(at) => {
-                let at = *at;
-                return self.choose(key, at, model);
-            }
-            Mode::Keys | Mode::Help if model.question.is_some() => {
-                return asked.then(|| self.type_answer(key)).flatten();
-            }
-            Mode::Keys | Mode::Help => {}
+            (_, None) => {}
         }
-        let key = match key {
-            Key::Char(key) => *key,
-            Key::Enter => 'm',
-            Key::Paste(_) => {
-                let mut input = Input::default();
-                input.key(key);
-                self.mode = Mode::Saying(input);
-                return None;
-            }
-            _ => {
-                self.mode = Mode::Keys;
-                return None;
-            }
-        };
-        let steering = match key {
-            'p' if model.paused.is_some() => Steering::Go,
-            'p' => Steering::Pause,
-            's' => Steering::Skip,
-            'r' => Steering::Retry,
-            'q' => Steering::Cancel,
-            'f' if model.agents.is_empty() => {
-                self.tell("ignored: there are no agents to choose from", now);
-                return None;
-            }
-            'f' => {
-                self.mode = Mode::Choosing(0);
-                return None;
-            }
-            'm' => {
-                self.mode = Mode::Saying(Input::default());
-                return None;
-            }
-            '?' => {
-                self.mode = if matches!(self.mode, Mode::Help) { Mode::Keys } else { Mode::Help };
-                return None;
-            }
-            _ => {
-                let key = clean_line(&key.to_string());
-                self.tell(&format!("ignored: `{key}` has no meaning here; ? shows the keys"), now);
-                return None;
-            }
-        };
-        Some(Action::Steer(steering))
+        None
+    }
+
+    /// Begins a message with this key.
+    fn say(&mut self, key: &Key) {
+        let mut input = Input::default();
+        if *key != Key::Enter {
+            input.key(key);
+        }
+        self.mode = Mode::Saying(input);
     }
 
     /// Shows a short text for a while.
@@ -163,11 +191,13 @@ impl Control {
         self.notice = Some((text.to_owned(), Timestamp(now.0.saturating_add(NOTICE_MS))));
     }
 
-    /// Lets notices go whose time is up, and what was typed for a question that is closed.
-    pub(super) fn pass(&mut self, model: &Model, now: Timestamp) {
+    /// Before a frame is drawn: lets notices go whose time is up, and what was typed for a question that is closed. `asked` says
+    /// that somebody waits here for the answer to the open question, which the frame shows then.
+    pub(super) fn pass(&mut self, model: &Model, asked: bool, now: Timestamp) {
         self.notice.take_if(|(_, until)| *until <= now);
-        if model.question.is_none() {
-            self.answer = Input::default();
+        let question = model.question.as_ref().filter(|_| asked).map(|question| &question.id);
+        if self.asking.as_ref().map(|(id, _)| id) != question {
+            self.asking = question.map(|id| (id.clone(), Input::default()));
         }
     }
 
@@ -176,36 +206,6 @@ impl Control {
         let is_known = matches!((&self.line, &prompt), (Some((known, _)), Some(prompt)) if known == prompt);
         if !is_known {
             self.line = prompt.map(|prompt| (prompt, Input::default()));
-        }
-    }
-
-    fn choose(&mut self, key: &Key, at: usize, model: &Model) -> Option<Action> {
-        let last = model.agents.len().saturating_sub(1);
-        let chosen = match key {
-            Key::Up | Key::Left => {
-                self.mode = Mode::Choosing(at.saturating_sub(1));
-                return None;
-            }
-            Key::Down | Key::Right => {
-                self.mode = Mode::Choosing((at + 1).min(last));
-                return None;
-            }
-            Key::Enter => Some(at),
-            Key::Char(digit) => digit.to_digit(10).and_then(|digit| (digit as usize).checked_sub(1)),
-            _ => None,
-        };
-        self.mode = Mode::Keys;
-        let agent = model.agents.get(chosen?)?.clone();
-        Some(Action::Steer(Steering::Force(agent)))
-    }
-
-    /// Only a clear yes is one; an empty line is a no.
-    fn type_answer(&mut self, key: &Key) -> Option<Action> {
-        let line = self.answer.key(key)?;
-        match line.trim().to_ascii_lowercase().as_str() {
-            "y" | "yes" => Some(Action::Answer(true)),
-            "" | "n" | "no" => Some(Action::Answer(false)),
-            _ => None,
         }
     }
 
@@ -222,55 +222,52 @@ impl Control {
             }
             return (lines, None);
         }
-        if let Some((prompt, input)) = &self.line {
-            let (line, column) = input.line(&format!("  {prompt}"), columns);
+        let mut typed = |(line, column): (Line, usize), hint: &str| {
             let row = lines.len();
             lines.push(line);
-            lines.push(Line::of(Tone::Faint, "  Enter sends it to the server, Esc declines"));
-            return (lines, Some((row, column)));
-        }
-        match &self.mode {
-            Mode::Saying(input) => {
-                let (line, column) = input.line("  Say to the agent: ", columns);
-                let row = lines.len();
-                lines.push(line);
-                let hint = Line::of(Tone::Faint, "  Enter sends it, Esc leaves");
-                lines.push(hint);
-                (lines, Some((row, column)))
+            lines.extend(Line::of(Tone::Faint, format!("  {hint}")).hanging(2).folded(columns));
+            Some((row, column))
+        };
+        let cursor = match (&self.mode, &self.line, &self.asking) {
+            (Mode::Saying(input), ..) => {
+                typed(input.line("  Say to the agent: ", columns), "Enter sends it, Esc leaves")
             }
-            Mode::Choosing(at) => {
-                let mut pieces = vec![Line::plain("which agent works now?")];
-                pieces.extend(model.agents.iter().enumerate().map(|(n, agent)| {
-                    let tone = if n == *at { Tone::Name } else { Tone::Faint };
-                    let mark = if n == *at { "> " } else { "" };
-                    Line::of(tone, format!("{mark}{} {agent}", n + 1))
-                }));
-                pieces.push(Line::of(Tone::Faint, "Enter chooses, Esc leaves"));
-                lines.extend(flowing(pieces, columns));
-                (lines, None)
-            }
-            Mode::Keys | Mode::Help if model.question.is_some() => {
-                let (line, column) = self.answer.line("  Allow this call? [y/N] ", columns);
-                let row = lines.len();
-                lines.push(line);
-                (lines, Some((row, column)))
-            }
-            Mode::Help => {
-                for (key, _, meaning) in KEYS {
-                    let line = Line::of(Tone::Strong, format!("  {key}  ")).and(Tone::Normal, meaning);
-                    lines.extend(line.hanging(5).folded(columns));
-                }
-                (lines, None)
-            }
-            Mode::Keys => {
-                let pieces = KEYS.map(|(key, short, _)| {
-                    let short = if key == "p" && model.paused.is_some() { "go" } else { short };
-                    Line::of(Tone::Normal, key).and(Tone::Faint, format!(" {short}"))
+            (Mode::Acting(actions, at), ..) => {
+                let pieces = actions.iter().enumerate().map(|(place, action)| {
+                    let is_chosen = place == *at;
+                    let mark = if is_chosen { "> " } else { "" };
+                    Line::of(
+                        if is_chosen { Tone::Name } else { Tone::Normal },
+                        format!("{mark}{}", action.name()),
+                    )
                 });
-                lines.extend(flowing(pieces.to_vec(), columns));
-                (lines, None)
+                lines.extend(flowing(pieces.collect(), columns));
+                let meaning = actions.get(*at).map(Steering::meaning).unwrap_or_default();
+                lines.extend(Line::of(Tone::Normal, format!("  {meaning}")).hanging(2).folded(columns));
+                lines.push(Line::of(Tone::Faint, "  arrows and Enter choose, Esc leaves"));
+                None
             }
-        }
+            (Mode::Rest, Some((prompt, input)), _) => typed(
+                input.line(&format!("  {prompt}"), columns),
+                "Enter sends it to the server, Esc declines",
+            ),
+            (Mode::Rest, None, Some((_, input))) => typed(
+                input.line("  Allow this call? [y/N] ", columns),
+                "y or n, then Enter; Esc for pause, skip, cancel, …",
+            ),
+            (Mode::Rest, None, None) => {
+                let first = if model.paused.is_some() { "go" } else { "pause" };
+                let pieces = [
+                    ("type", " to say something".to_owned()),
+                    ("Ctrl-C", " stop".to_owned()),
+                    ("Esc", format!(" {first}, skip, retry, force, cancel")),
+                ];
+                let pieces = pieces.map(|(key, does)| Line::of(Tone::Normal, key).and(Tone::Faint, does));
+                lines.extend(flowing(pieces.to_vec(), columns));
+                None
+            }
+        };
+        (lines, cursor)
     }
 }
 

@@ -91,7 +91,7 @@ impl<W: Write> View<W> {
 
     fn draw(&mut self) -> io::Result<()> {
         let (size, now) = ((self.measure)(), self.clock.now());
-        self.control.pass(&self.model, now);
+        self.control.pass(&self.model, self.keyboard.is_asked(), now);
         // In the background the terminal shows what the user does there.
         let is_ours = self.keys.is_none() || is_in_foreground();
         let frame =
@@ -137,7 +137,7 @@ impl<W: Write> View<W> {
 
     fn key(&mut self, key: &Key) {
         let now = self.clock.now();
-        match self.control.key(key, &self.model, self.keyboard.is_asked(), now) {
+        match self.control.key(key, &self.model, now) {
             Some(Action::Steer(steering)) => {
                 if let Some(steer) = &mut self.steer {
                     steer(steering);

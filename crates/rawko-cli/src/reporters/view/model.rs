@@ -60,9 +60,13 @@ pub(super) struct Wait {
     pub(super) until: Timestamp,
 }
 
+/// What tells questions apart: the digest of the call, which may be asked for again, and the end of the time to answer.
+pub(super) type QuestionId = (String, Timestamp);
+
 /// An open question to a person.
 #[derive(Debug)]
 pub(super) struct Question {
+    pub(super) id: QuestionId,
     pub(super) agent: String,
     pub(super) until: Timestamp,
     /// The same as a time of day.
@@ -210,6 +214,7 @@ impl Model {
             }
             Note::ApprovalRequested(question) => {
                 self.question = Some(Question {
+                    id: (question.digest.clone(), question.until),
                     agent: clean_line(&question.agent),
                     until: question.until,
                     until_shown: self.clock.time(question.until),

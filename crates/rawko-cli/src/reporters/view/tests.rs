@@ -12,7 +12,7 @@ use super::area::Size;
 use super::*;
 
 /// The widths at which the view is looked at.
-const WIDTHS: [usize; 4] = [40, 80, 120, 200];
+const WIDTHS: [usize; 5] = [40, 80, 100, 120, 200];
 
 fn event(value: Value) -> RunEvent {
     serde_json::from_value(value).expect("an event")
@@ -23,6 +23,8 @@ struct Bench {
     model: Model,
     control: Control,
     now: Timestamp,
+    /// Whether the terminal is asked for the answer to the open question.
+    asked: bool,
 }
 
 impl Bench {
@@ -30,7 +32,7 @@ impl Bench {
         let now = clock().now();
         let mut control = Control::default();
         control.active = true;
-        let mut bench = Self { model: Model::new(clock(), now), control, now };
+        let mut bench = Self { model: Model::new(clock(), now), control, now, asked: false };
         let task = "Let the parser accept leap seconds";
         bench.takes(json!({"type": "session_started", "session": "s", "task": task, "at": now, "journal": "/p/j",
             "agents": ["developer", "planner", "reviewer"], "resumed": false, "degraded": [],
@@ -49,13 +51,46 @@ impl Bench {
 
     fn after(&mut self, ms: u64) -> &mut Self {
         self.now = Timestamp(self.now.0 + ms);
-        self.control.pass(&self.model, self.now);
+        self.control.pass(&self.model, self.asked, self.now);
         self
     }
 
-    fn typed(&mut self, text: &str, asked: bool) -> Vec<Action> {
-        let keys = KeyReader::default().keys(text.as_bytes());
-        keys.iter().filter_map(|key| self.control.key(key, &self.model, asked, self.now)).collect()
+    fn typed(&mut self, text: &str) -> Vec<Action> {
+        let mut reader = KeyReader::default();
+        let mut keys = reader.keys(text.as_bytes());
+        keys.extend(reader.pause());
+        keys.iter().filter_map(|key| self.control.key(key, &self.model, self.now)).collect()
+    }
+
+    /// What the menu has.
+    fn actions(&mut self) -> Vec<Steering> {
+        let mut actions = Vec::new();
+        for place in 0.. {
+            assert_eq!(self.typed("\x1b"), []);
+            let chosen = self.typed(&("\x1b[B".repeat(place) + "\n"));
+            let [Action::Steer(action)] = chosen.as_slice() else { panic!("{chosen:?}") };
+            if actions.last() == Some(action) {
+                break;
+            }
+            actions.push(action.clone());
+        }
+        actions
+    }
+
+    /// The developer asks for a call.
+    fn asks(&mut self, digest: &str) {
+        let until = Timestamp(self.now.0 + 600_000);
+        self.takes(
+            json!({"type": "approval_requested", "digest": digest, "agent": "developer", "needs": [], "why": "w",
+            "until": until, "call": {"id": "x", "name": "Bash", "input": {"command": "curl example.com"}}}),
+        );
+    }
+
+    fn is_answered(&mut self, digest: &str) {
+        self.takes(
+            json!({"type": "approval_answered", "agent": "developer", "callId": "x", "digest": digest,
+            "answer": "expired"}),
+        );
     }
 
     /// A developer with a plan in the midst of its calls.
@@ -221,17 +256,21 @@ fn only_a_call_that_runs_counts_on() {
 fn a_server_asks_for_a_line() {
     let mut bench = Bench::at_work();
     bench.control.ask_for_line(Some("color: ".to_owned()));
-    assert_eq!(bench.typed("pq", false), [], "they are letters now");
+    assert_eq!(bench.typed("pq"), []);
     bench.control.ask_for_line(Some("color: ".to_owned()));
     let frame = bench.frame(80, 40);
     let row = frame.cursor.unwrap().0;
     assert_eq!(frame.lines[row].text(), "  color: pq");
-    assert_eq!(bench.typed("\n", false), [Action::Line(Some("pq".to_owned()))]);
+    assert_eq!(bench.typed("\n"), [Action::Line(Some("pq".to_owned()))]);
     bench.control.ask_for_line(Some("color: ".to_owned()));
-    let declined = bench.control.key(&Key::Escape, &bench.model, false, bench.now);
-    assert_eq!(declined, Some(Action::Line(None)));
+    assert_eq!(bench.typed("\x1b"), [Action::Line(None)]);
     bench.control.ask_for_line(None);
-    assert_eq!(bench.typed("p", false), [Action::Steer(Steering::Pause)]);
+    assert_eq!(bench.typed("p\n"), [said("p")]);
+    // A message that was begun before is not for the server.
+    bench.typed("run the li");
+    bench.control.ask_for_line(Some("color: ".to_owned()));
+    assert_eq!(bench.typed("nter too\n"), [said("run the linter too")]);
+    assert_eq!(bench.typed("red\n"), [Action::Line(Some("red".to_owned()))]);
 }
 
 #[test]
@@ -260,21 +299,55 @@ fn a_wait_says_when_it_ends() {
 #[test]
 fn a_question_waits_for_a_typed_answer() {
     let mut bench = Bench::at_work();
-    let until = Timestamp(bench.now.0 + 600_000);
-    bench.takes(
-        json!({"type": "approval_requested", "digest": "d", "agent": "developer", "needs": [], "why": "w",
-        "until": until, "call": {"id": "x", "name": "Bash", "input": {"command": "curl example.com"}}}),
-    );
-    assert_eq!(bench.typed("y\n", false), [], "the question is not open yet");
-    assert_eq!(bench.typed("qs", true), [], "no keys while a question is open");
+    bench.asks("d");
+    bench.asked = true;
+    assert_eq!(bench.typed("y\n"), [said("y")], "the question was not shown yet");
+    bench.after(0);
+    assert_eq!(bench.typed("qs"), []);
     insta::assert_snapshot!(bench.shown());
-    assert_eq!(bench.typed("\n", true), [], "neither yes nor no");
-    assert_eq!(bench.typed("yes\n", true), [Action::Answer(true)]);
-    assert_eq!(bench.typed("\n", true), [Action::Answer(false)]);
-    bench.typed("ye", true);
-    bench.takes(json!({"type": "approval_answered", "agent": "developer", "callId": "x", "digest": "d", "answer": "expired"}));
+    assert_eq!(bench.typed("\x1by\n"), [], "Alt with a key is none");
+    assert_eq!(bench.typed("\x1b\x1b"), [], "neither");
+    bench.typed("\x1b");
+    assert_eq!(bench.typed("yes\n"), [Action::Answer(true)]);
+    assert_eq!(bench.typed("\n"), [Action::Answer(false)]);
+    assert_eq!(bench.typed("No\n"), [Action::Answer(false)]);
+    bench.typed("ye");
+    bench.is_answered("d");
     bench.after(1);
-    assert_eq!(bench.typed("s", false), [Action::Steer(Steering::Skip)], "keys are keys again");
+    assert_eq!(bench.typed("s\n"), [said("s")], "what was typed for it is gone with it");
+}
+
+#[test]
+fn a_question_under_the_fingers_is_not_answered_by_a_message() {
+    // A message that was begun before it.
+    let mut bench = Bench::at_work();
+    bench.asked = true;
+    bench.typed("y");
+    bench.asks("d");
+    bench.after(0);
+    assert_eq!(bench.typed("es\n"), [said("yes")]);
+    // One that is begun while it is there asks once more.
+    assert_eq!(bench.typed("yes please\n"), []);
+    let shown: Vec<String> = bench.frame(100, 40).lines.iter().map(Line::text).collect();
+    let shown = shown.join("\n");
+    assert!(
+        shown.contains("neither yes nor no") && shown.contains("Say to the agent: yes please"),
+        "{shown}"
+    );
+    assert_eq!(bench.typed("\n"), [said("yes please")]);
+    // What is pasted is a message too.
+    assert_eq!(bench.typed("\x1b[200~y\n\x1b[201~"), []);
+    assert_eq!(bench.typed("\n"), [said("y")]);
+    // An answer that was begun is not for the next question.
+    assert_eq!(bench.typed("y"), []);
+    bench.is_answered("d");
+    bench.asks("e");
+    assert_eq!(bench.typed("\n\x1b"), [], "that one was not shown yet");
+    bench.after(0);
+    assert_eq!(bench.typed("\n"), [Action::Answer(false)]);
+    // Actions are there as always.
+    assert_eq!(bench.typed("\x1b[F\x1b"), []);
+    assert_eq!(bench.typed("\x1b[F\n"), [Action::Steer(Steering::Cancel)]);
 }
 
 #[test]
@@ -282,9 +355,9 @@ fn a_pause_and_the_verification_are_shown() {
     let mut bench = Bench::at_work();
     bench.takes(json!({"type": "run_paused"}));
     let paused = bench.after(5_000).shown();
-    assert_eq!(bench.typed("p", false), [Action::Steer(Steering::Go)]);
+    assert_eq!(bench.actions()[0], Steering::Go);
     bench.takes(json!({"type": "run_unpaused", "afterMs": 5_000}));
-    assert_eq!(bench.typed("p", false), [Action::Steer(Steering::Pause)]);
+    assert_eq!(bench.actions()[0], Steering::Pause);
     bench.takes(json!({"type": "state_changed", "from": "executing", "to": "evaluating", "iteration": 2}));
     let judging = bench.after(1_000).shown();
     bench.takes(json!({"type": "verification_started", "commands": ["cargo test", "npm\u{1b}[2J test"]}));
@@ -292,39 +365,97 @@ fn a_pause_and_the_verification_are_shown() {
 }
 
 #[test]
-fn every_key_has_its_lines() {
+fn the_menu_has_every_action() {
     let mut bench = Bench::at_work();
-    assert_eq!(bench.typed("?", false), []);
-    let help = bench.shown();
-    assert_eq!(bench.typed("?f\x1b[B", false), []);
+    let force = |agent: &str| Steering::Force(agent.to_owned());
+    assert_eq!(
+        bench.actions(),
+        [
+            Steering::Pause,
+            Steering::Skip,
+            Steering::Retry,
+            force("developer"),
+            force("planner"),
+            force("reviewer"),
+            Steering::Cancel
+        ]
+    );
+    bench.typed("\x1b");
+    bench.typed("\x1b[B\x1b[B\x1b[B\x1b[B");
     let choosing = bench.shown();
-    assert_eq!(bench.typed("\n", false), [Action::Steer(Steering::Force("planner".to_owned()))]);
-    assert_eq!(bench.typed("f3", false), [Action::Steer(Steering::Force("reviewer".to_owned()))]);
-    assert_eq!(bench.typed("f9fx", false), []);
-    let said = bench.typed("msay q\x7f it\n", false);
-    assert_eq!(said, [Action::Steer(Steering::Say("say  it".to_owned()))]);
-    assert_eq!(bench.typed("\n \n", false), [], "nothing was said");
-    bench.typed("\nthe last leap second was in 2016, see https://example.com/leap-seconds", false);
-    let typing = bench.shown();
-    bench.control.key(&Key::Escape, &bench.model, false, bench.now);
-    assert_eq!(bench.typed("x", false), []);
-    insta::assert_snapshot!(format!("{help}\n{choosing}\n{typing}\n{}", bench.shown()));
-    let told = bench.after(10_000).shown();
-    assert!(!told.contains("no meaning"), "{told}");
+    assert_eq!(bench.typed("\x1b"), []);
+    let rest = bench.shown();
+    bench.typed("the last leap second was in 2016, see https://example.com/leap-seconds");
+    insta::assert_snapshot!(format!("{rest}\n{choosing}\n{}", bench.shown()));
+}
+
+fn said(text: &str) -> Action {
+    Action::Steer(Steering::Say(text.to_owned()))
+}
+
+/// Whatever the run does, and whether the menu is open.
+#[test]
+fn text_is_said_and_never_an_action() {
+    let wait = |bench: &mut Bench| {
+        let until = Timestamp(bench.now.0 + 600_000);
+        bench.takes(
+            json!({"type": "waiting", "reason": "overloaded", "message": "down", "provider": "claude",
+            "until": until.to_rfc3339(), "afterMs": 600_000, "attempt": 2}),
+        );
+    };
+    let situations: [&dyn Fn(&mut Bench); 5] = [
+        &|_| {},
+        &|bench| drop(bench.takes(json!({"type": "run_paused"}))),
+        &wait,
+        &|bench| drop(bench.typed("\x1b")),
+        &|bench| bench.asks("d"),
+    ];
+    for prepare in situations {
+        for text in [
+            "run the linter too",
+            "quickly please",
+            "p",
+            "q",
+            "s",
+            "r",
+            "?",
+            "m",
+            "f3",
+            "y",
+            "1",
+            "é",
+            "日本",
+        ] {
+            let mut bench = Bench::at_work();
+            prepare(&mut bench);
+            bench.after(0);
+            assert_eq!(bench.typed(&format!("{text}\n")), [said(text)]);
+        }
+    }
+    let mut bench = Bench::at_work();
+    assert_eq!(bench.typed("msay q\x7f it\n"), [said("msay  it")]);
+    assert_eq!(bench.typed("\n \n"), [], "nothing was said");
+    assert_eq!(bench.typed("q\x1b"), [], "Esc leaves");
+    assert_eq!(bench.typed("\x1b[A\x1b[C\x1b[H\x1b[3~\x7f\t\x10\x12\x18\x1bq"), [], "these do nothing");
+    // Without the marks of a paste, as in an old terminal.
+    assert_eq!(bench.typed("quickly\r\tretry it\r"), [said("quickly"), said("retry it")]);
 }
 
 #[test]
 fn a_paste_is_never_taken_for_keys() {
-    let mut bench = Bench::at_work();
-    assert_eq!(bench.typed("\x1b[200~q\nsrq\x1b[201~", false), []);
-    assert_eq!(bench.typed("\n", false), [Action::Steer(Steering::Say("q srq".to_owned()))]);
+    for before in ["", "\x1b"] {
+        let mut bench = Bench::at_work();
+        bench.typed(before);
+        assert_eq!(bench.typed("\x1b[200~q\nsrq\x1b[201~"), []);
+        assert_eq!(bench.typed("\n"), [said("q srq")]);
+    }
 }
 
 #[test]
 fn a_view_is_never_higher_or_wider_than_its_terminal() {
     let mut bench = Bench::at_work();
-    for typed in ["", "?", "?f", "xmsomething to say that is long enough for more than a line or two"] {
-        bench.typed(typed, false);
+    for typed in ["", "\x1b", "something to say that is long enough for more than a line or two"] {
+        bench.typed(typed);
         for columns in 1..130 {
             for rows in 2..50 {
                 let frame = bench.frame(columns, rows);

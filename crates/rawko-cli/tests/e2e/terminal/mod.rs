@@ -43,7 +43,8 @@ fn words(text: &str) -> String {
 fn shown_at(columns: usize) {
     let Some(pane) = at_work(columns, 40, &[]) else { return };
     let screen = pane.wait_for("● developer · running Bash");
-    for part in ["why: developer is next (by the model)", "✓ Glob *.txt", "▸ Bash", "iteration 1", "? help"]
+    for part in
+        ["why: developer is next (by the model)", "✓ Glob *.txt", "▸ Bash", "iteration 1", "Ctrl-C stop"]
     {
         assert!(words(&screen).contains(part), "{part} is missing in:\n{screen}");
     }
@@ -81,7 +82,7 @@ fn a_window_may_be_resized_in_the_run() {
         pane.resize(columns, rows);
         let settled = pane.wait_until("the view in the new size", |screen| {
             screen.contains("● developer · running Bash")
-                && screen.contains("? help")
+                && screen.contains("Ctrl-C stop")
                 && widest(screen) <= columns
         });
         assert_eq!(settled.matches("● developer · running").count(), 1, "{settled}");
@@ -92,7 +93,7 @@ fn a_window_may_be_resized_in_the_run() {
     for part in ["Do what is to be done.", "starts, iteration 1", "▸ Glob *.txt", "Claimed done"] {
         assert_eq!(all.matches(part).count(), 1, "{part} in:\n{all}");
     }
-    assert!(!all.contains("q stop"), "{all}");
+    assert!(!all.contains("Ctrl-C stop"), "{all}");
 }
 
 #[test]
@@ -147,13 +148,101 @@ fn ctrl_c_in_a_tool_call() {
     assert!(pane.ends(130).contains("Cancelled"));
 }
 
+/// Chooses an action in the menu.
+fn acts(pane: &Pane, action: &str) {
+    pane.types(&["Escape"]);
+    pane.wait_for("arrows and Enter choose");
+    let chosen = format!("> {action}");
+    for _ in 0..20 {
+        if words(&pane.screen()).contains(&chosen) {
+            break;
+        }
+        let before = pane.screen();
+        pane.types(&["Down"]);
+        pane.wait_until("the next action", |screen| words(screen).contains(&chosen) || screen != before);
+    }
+    assert!(words(&pane.screen()).contains(&chosen), "{}", pane.screen());
+    pane.types(&["Enter"]);
+}
+
+/// Types a message and sends it.
+fn says(pane: &Pane, text: &str) {
+    pane.writes(text);
+    pane.wait_for(&format!("Say to the agent: {text}"));
+    pane.types(&["Enter"]);
+    pane.wait_for(&format!("you: say: {text}"));
+}
+
+/// What was asked of the run at the terminal.
+fn asked_of_the_run(all: &str) -> Vec<&str> {
+    all.lines().filter_map(|line| Some(line.split_once("you: ")?.1.trim())).collect()
+}
+
 #[test]
-fn q_is_ctrl_c() {
+fn cancel_in_the_menu_is_ctrl_c() {
     let Some(pane) = at_work(80, 30, &[]) else { return };
     pane.wait_for("● developer · running Bash");
-    pane.types(&["q"]);
+    acts(&pane, "cancel");
     let all = pane.ends(130);
     assert!(all.contains("stopping; press Ctrl-C again") && all.contains("Cancelled"), "{all}");
+}
+
+#[test]
+fn text_that_is_typed_into_the_view_is_said_and_does_nothing() {
+    let Some(pane) = at_work(80, 40, &[]) else { return };
+    pane.wait_for("● developer · running Bash");
+    // All at once, as fast as a terminal can send it, and key by key.
+    pane.types(&["run the linter too", "Enter"]);
+    pane.wait_for("you: say: run the linter too");
+    for key in "quickly please".chars() {
+        pane.writes(&key.to_string());
+    }
+    pane.wait_for("Say to the agent: quickly please");
+    pane.types(&["Enter"]);
+    pane.wait_for("you: say: quickly please");
+    go(&pane);
+    let all = pane.ends(0);
+    assert_eq!(asked_of_the_run(&all), ["say: run the linter too", "say: quickly please"], "{all}");
+    let asked = pane.trial.server.asked();
+    // The call was made once, and its result was read together with both messages.
+    assert_eq!(asked.len(), 4, "{all}");
+    let told = asked[2].json.to_string();
+    assert!(told.contains("run the linter too") && told.contains("quickly please"), "{told}");
+}
+
+#[test]
+fn what_is_pasted_is_a_message() {
+    let Some(pane) = at_work(80, 40, &[]) else { return };
+    pane.wait_for("● developer · running Bash");
+    pane.pastes("quickly\nretry\nplease", true);
+    pane.wait_for("Say to the agent: quickly retry please");
+    pane.types(&["Enter"]);
+    pane.wait_for("you: say: quickly retry please");
+    pane.pastes("quit\n\trun it\n", false);
+    pane.wait_for("you: say: quit");
+    pane.wait_for("you: say: run it");
+    go(&pane);
+    let all = pane.ends(0);
+    assert_eq!(asked_of_the_run(&all), ["say: quickly retry please", "say: quit", "say: run it"], "{all}");
+}
+
+#[test]
+fn a_wait_for_a_provider_is_steered_and_spoken_into() {
+    let trial = Trial::new(ModelServer::start(|_| Answer::rate_limited("600")))
+        .retry(json!({"maxAttempts": 2, "baseMs": 1, "capMs": 3_600_000, "deadlineMs": 3_600_000}))
+        .user_config("/provider/claude/timeouts", json!({"total": "2h"}));
+    let Some(pane) = Pane::start(trial, 100, 30, &["run", "Wait."]) else { return };
+    pane.wait_for("◷ waiting for claude until");
+    says(&pane, "quickly please");
+    acts(&pane, "retry");
+    pane.wait_for("you: retry (ignored: ");
+    acts(&pane, "pause");
+    pane.wait_for("○ paused");
+    acts(&pane, "go");
+    pane.wait_for("you: go");
+    acts(&pane, "cancel");
+    let all = pane.ends(130);
+    assert!(all.contains("Cancelled"), "{all}");
 }
 
 #[test]
@@ -180,20 +269,53 @@ fn asking() -> Option<Pane> {
     Some(pane)
 }
 
-/// Types until it is on the screen: an answer counts only once the question has been there for a moment.
+/// Answers the question on the screen.
 fn answers(pane: &Pane, text: &str) {
-    let typed = format!("[y/N] {text}");
-    pane.wait_until(&typed, |screen| {
-        if screen.contains(&typed) {
-            return true;
-        }
-        pane.types(&["Escape"]);
-        std::thread::sleep(Duration::from_millis(150));
-        pane.types(&[text]);
-        std::thread::sleep(Duration::from_millis(250));
-        false
-    });
+    pane.writes(text);
+    pane.wait_for(&format!("[y/N] {text}"));
     pane.types(&["Enter"]);
+}
+
+#[test]
+fn a_message_at_an_approval_does_not_answer_it() {
+    let Some(pane) = asking() else { return };
+    answers(&pane, "yes please");
+    pane.wait_for("that is neither yes nor no");
+    pane.wait_for("Say to the agent: yes please");
+    pane.types(&["Enter"]);
+    pane.wait_for("you: say: yes please");
+    // Neither do actions.
+    acts(&pane, "skip");
+    pane.wait_for("you: skip (ignored: ");
+    assert!(!pane.trial.project().join("made").exists());
+    pane.wait_for("Allow this call? [y/N]");
+    answers(&pane, "y");
+    let all = pane.ends(0);
+    assert!(all.contains("approval: allowed (terminal)"), "{all}");
+    assert_eq!(std::fs::read_to_string(pane.trial.project().join("made")).unwrap(), "made\n");
+}
+
+#[test]
+fn an_approval_that_comes_while_a_message_is_typed_is_not_answered_by_it() {
+    let delivery = Delivery { delay: Duration::from_secs(3), ..Delivery::default() };
+    let trial = Trial::new(developer([bash("echo made >> made").delivered(delivery)]))
+        .user_config("/permissions/ask", json!(["commands", "paths"]))
+        .user_config("/permissions/run", json!(["cat"]));
+    let Some(pane) = Pane::start(trial, 80, 40, &["run", "Make it."]) else { return };
+    pane.wait_for("● developer · asking the model");
+    pane.writes("y");
+    pane.wait_for("Say to the agent: y");
+    pane.wait_for("developer waits for your answer until");
+    // Longer than the question has to stand there before it can be answered.
+    pane.wait_for("9 m 58 s left");
+    pane.types(&["es", "Enter"]);
+    pane.wait_for("you: say: yes");
+    pane.wait_for("Allow this call? [y/N]");
+    assert!(!pane.trial.project().join("made").exists());
+    answers(&pane, "n");
+    let all = pane.ends(0);
+    assert!(all.contains("approval: denied (terminal)"), "{all}");
+    assert!(!pane.trial.project().join("made").exists());
 }
 
 #[test]
@@ -272,26 +394,38 @@ fn a_second_ctrl_c_gives_the_terminal_back_at_once() {
 fn keys_steer_the_run() {
     let Some(pane) = at_work(80, 40, &[]) else { return };
     pane.wait_for("● developer · running Bash");
-    pane.types(&["s"]);
+    acts(&pane, "skip");
     pane.wait_for("you: skip (ignored: ");
-    pane.types(&["p"]);
+    acts(&pane, "pause");
     pane.wait_for("○ paused");
-    pane.types(&["m"]);
-    pane.wait_for("Say to the agent:");
-    pane.types(&["-l", "the file is a.txt"]);
-    pane.wait_for("Say to the agent: the file is a.txt");
-    pane.types(&["Enter"]);
-    pane.wait_for("you: say: the file is a.txt");
+    says(&pane, "the file is a.txt");
     go(&pane);
     // The call ends, and nothing begins.
     pane.wait_for_file("done");
-    pane.wait_for("p go");
+    pane.wait_for("Esc go");
     assert_eq!(pane.trial.server.asked().len(), 2);
-    pane.types(&["p"]);
+    acts(&pane, "go");
     let all = pane.ends(0);
     assert!(all.contains("the pause is over"), "{all}");
     let asked = pane.trial.server.asked();
     assert!(asked[2].json.to_string().contains("the file is a.txt"), "the agent was not told");
+}
+
+#[test]
+fn the_menu_lets_an_agent_begin_again_and_forces_another() {
+    let server = crate::answers::always(select("developer"), complete("all done"), bash(HOLD));
+    let trial = Trial::new(server).file("a.txt", "text\n");
+    let Some(pane) = Pane::start(trial, 100, 40, &["run", "Do it."]) else { return };
+    pane.wait_for("● developer · running Bash");
+    acts(&pane, "retry");
+    pane.wait_for("you: retry");
+    pane.wait_for("● developer · running Bash");
+    acts(&pane, "force reviewer");
+    pane.wait_for("you: force reviewer");
+    // It may run nothing here, and is stopped soon.
+    let all = pane.ends(0);
+    assert!(words(&all).contains("● reviewer: reviewer was asked for by the user (by you)"), "{all}");
+    assert!(!all.contains("ignored"), "{all}");
 }
 
 #[test]
@@ -303,15 +437,15 @@ fn a_stopped_run_leaves_the_terminal_and_takes_it_again() {
     pane.wait_for("● developer · running Bash");
     pane.types(&["C-z"]);
     let stopped = pane.wait_for("Stopped");
-    assert!(!stopped.contains("? help") && pane.has_cursor(), "{stopped}");
+    assert!(!stopped.contains("Ctrl-C stop") && pane.has_cursor(), "{stopped}");
     pane.types(&["clear; stty -a", "Enter"]);
     let modes = pane.wait_for("-extproc");
     assert!(modes.contains(" icanon") && modes.contains(" echo "), "{modes}");
     pane.types(&["clear; fg", "Enter"]);
     pane.wait_for("● developer · running Bash");
     // Keys come one by one again.
-    pane.types(&["?"]);
-    pane.wait_for("like Ctrl-C; a second time");
+    pane.types(&["x"]);
+    pane.wait_for("Say to the agent: x");
     go(&pane);
     pane.wait_for("Claimed done");
     pane.types(&["clear; stty -a", "Enter"]);

@@ -99,6 +99,17 @@ impl Pane {
         self.tmux(&[&["send-keys"], keys].concat());
     }
 
+    /// Types this text.
+    pub(super) fn writes(&self, text: &str) {
+        self.tmux(&["send-keys", "-l", text]);
+    }
+
+    /// Pastes this text: marked as such, or as an old terminal does it.
+    pub(super) fn pastes(&self, text: &str, is_marked: bool) {
+        self.tmux(&["set-buffer", text]);
+        self.tmux(&["paste-buffer", if is_marked { "-pd" } else { "-d" }]);
+    }
+
     pub(super) fn resize(&self, columns: usize, rows: usize) {
         self.tmux(&["resize-window", "-x", &columns.to_string(), "-y", &rows.to_string()]);
     }
@@ -146,7 +157,7 @@ impl Pane {
         assert_eq!(modes("after"), modes("before"), "the terminal has other modes than before");
         assert!(self.has_cursor(), "the cursor is hidden");
         let all = self.all();
-        assert!(!all.contains("? help"), "the view is still there:\n{all}");
+        assert!(!all.contains("Ctrl-C stop"), "the view is still there:\n{all}");
         assert!(!all.contains(crate::trial::CANARY));
         all
     }
