@@ -1,6 +1,7 @@
 //! The top level of the command line: the options of every command, the list of commands, and the rule that words are a
-//! task if they do not begin with a command. A single word is not a task: someone who types `rawko login` expects a
-//! command, not a run that costs money and changes files. Each command's own options are in its module.
+//! task if they do not begin with a command. A single word is not a task, nor is a command line of another program
+//! ([`command_words`]): someone who types `rawko login` expects a command, not a run that costs money and changes files. Each
+//! command's own options are in its module.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,6 +9,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use rawko_core::text::truncate;
 
+use crate::command_words;
 use crate::commands::{
     agents, approve, arbiter, cancel, completions, config, continuing, demo, diff, doctor, explain, fleet,
     fork, init, inspect, machine, man, mcp, memory, providers, replay, resume, rewind, run, sessions, skills,
@@ -158,7 +160,7 @@ pub(crate) enum Command {
 /// The arguments, with `run` inserted where it was left out.
 ///
 /// # Errors
-/// If the words are neither a command nor a task: a misspelt command, or a single word.
+/// If the words are neither a command nor a task: a command line, or a single word.
 pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Result<Vec<OsString>, Failure> {
     let cli = Cli::command();
     if let Some(place) = continue_flag(&cli, &arguments) {
@@ -168,15 +170,15 @@ pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Result<Vec<OsString>
     match first_words(&cli, arguments.get(1..).unwrap_or_default()) {
         FirstWord::Help => return Ok(arguments),
         FirstWord::Nothing => {}
-        FirstWord::Words { word, rest } => {
-            if cli.find_subcommand(&word).is_some() || word == "help" {
+        FirstWord::Words { places, is_given_as_task } => {
+            let words: Vec<String> = places.iter().map(|(_, word)| word.clone()).collect();
+            if words.first().is_some_and(|word| cli.find_subcommand(word).is_some() || word == "help") {
                 return Ok(arguments);
             }
-            // Nothing else is printed by `-p` than the answer to a task.
-            let is_task = arguments.iter().any(|it| it == "-p" || it == "--print");
-            let meant = misspelt(&cli, &word, &rest).filter(|_| !is_task);
-            if meant.is_some() || (rest.is_empty() && is_one_word(&word) && !is_task) {
-                return Err(no_command(&word, meant.as_deref(), &arguments));
+            let line = words.join(" ");
+            if !is_given_as_task && let Some(hint) = not_a_task(&cli, &line) {
+                let as_task = as_task(&arguments, &places, &line);
+                return Err(refused(&line, &hint, &as_task));
             }
         }
     }
@@ -231,65 +233,72 @@ fn takes_next(cli: &clap::Command, flag: &str) -> bool {
     !is_joined && known.is_some_and(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set())
 }
 
-/// The first word that is not an option.
+/// What stands on the command line besides options.
 enum FirstWord {
     /// Only options, or a `--` before the first word.
     Nothing,
     /// No word, but `--help` or `--version`.
     Help,
-    /// A word, and the words after it.
-    Words { word: String, rest: Vec<String> },
+    /// Words, each with its place among the arguments after the program's name.
+    Words {
+        places: Vec<(usize, String)>,
+        /// Whether an option says that they are a task.
+        is_given_as_task: bool,
+    },
 }
 
 fn first_words(cli: &clap::Command, arguments: &[OsString]) -> FirstWord {
-    let (mut asks, mut only_help) = (false, true);
-    let mut words = Vec::new();
-    let mut rest = arguments.iter();
-    while let Some(argument) = rest.next() {
+    let (mut asks, mut only_help, mut is_given_as_task) = (false, true, false);
+    let mut places: Vec<(usize, String)> = Vec::new();
+    let mut rest = arguments.iter().enumerate();
+    while let Some((place, argument)) = rest.next() {
         let text = argument.to_string_lossy();
         match text.as_ref() {
-            "--" if words.is_empty() => return FirstWord::Nothing,
-            "--" => words.extend(rest.by_ref().map(|word| word.to_string_lossy().into_owned())),
+            "--" if places.is_empty() => return FirstWord::Nothing,
+            "--" => places.extend(rest.by_ref().map(|(at, word)| (at, word.to_string_lossy().into_owned()))),
             "-h" | "--help" | "-V" | "--version" => asks = true,
             // The task comes from standard input.
-            "-" if words.is_empty() => return FirstWord::Nothing,
+            "-" if places.is_empty() => return FirstWord::Nothing,
             flag if flag.starts_with('-') && flag != "-" => {
                 only_help = false;
+                is_given_as_task |= gives_task(cli, flag);
                 if takes_next(cli, flag) {
                     rest.next();
                 }
             }
-            word => words.push(word.to_owned()),
+            word => places.push((place, word.to_owned())),
         }
     }
-    let mut words = words.into_iter();
-    match words.next() {
-        Some(word) => FirstWord::Words { word, rest: words.collect() },
-        None if asks && only_help => FirstWord::Help,
-        None => FirstWord::Nothing,
+    match places.as_slice() {
+        [] if asks && only_help => FirstWord::Help,
+        [] => FirstWord::Nothing,
+        _ => FirstWord::Words { places, is_given_as_task },
     }
 }
 
-/// The command that was probably meant. A sentence is never taken for a command.
-fn misspelt(cli: &clap::Command, word: &str, rest: &[String]) -> Option<String> {
-    let near = |command: &clap::Command, word: &str| {
-        let candidates = command.get_subcommands().map(clap::Command::get_name);
-        let scored = candidates.map(|name| (strsim::damerau_levenshtein(name, word), name.to_owned()));
-        scored.min().filter(|(distance, name)| *distance <= 2.min(name.len() / 3)).map(|(_, name)| name)
-    };
-    let name = near(cli, word)?;
-    let command = cli.find_subcommand(&name)?;
-    match rest {
-        [] => Some(format!("rawko {name}")),
-        [action, ..] if command.has_subcommands() => {
-            near(command, action).map(|action| format!("rawko {name} {action}"))
+/// Whether an option has a meaning for a task alone: the answer to it, what is given with it, its editor.
+fn gives_task(cli: &clap::Command, flag: &str) -> bool {
+    match flag.strip_prefix("--") {
+        Some(long) => matches!(long, "print" | "edit" | "file") || long.starts_with("file="),
+        None => {
+            let letters = flag.chars().skip(1);
+            // After an option with a value comes the value.
+            let mut options = letters.take_while(|letter| !takes_next(cli, &format!("-{letter}")));
+            options.any(|letter| matches!(letter, 'p' | 'e'))
         }
-        // A session, and a number of it perhaps: no sentence ends like this.
-        rest if rest.iter().all(|word| word == "last" || word.contains(|c: char| c.is_ascii_digit())) => {
-            Some(format!("rawko {name} {}", rest.join(" ")))
-        }
-        _ => None,
     }
+}
+
+/// Why this is not run as a task, if it is not: what was probably meant.
+fn not_a_task(cli: &clap::Command, line: &str) -> Option<String> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let meant = command_words::meant(cli, &words);
+    meant.or_else(|| is_one_word(line).then(|| "all commands: rawko --help".to_owned()))
+}
+
+/// Whether this line is one of rawko's.
+pub(crate) fn parses(line: &[String]) -> bool {
+    Cli::try_parse_from(line).is_ok()
 }
 
 /// Whether `text` is a single word: then it is more likely a wrong command than a task.
@@ -312,17 +321,33 @@ fn is_of_unspaced_script(c: char) -> bool {
     )
 }
 
-/// The error for an unknown command, with the command that was probably meant and the same line as a task.
-fn no_command(word: &str, meant: Option<&str>, arguments: &[OsString]) -> Failure {
-    let line = arguments.iter().skip(1).map(|argument| quoted(&argument.to_string_lossy()));
-    let as_task = format!("rawko run {}", line.collect::<Vec<_>>().join(" "));
-    let hint = match meant {
-        Some(meant) => format!("did you mean `{meant}`?\nto run it as a task: {as_task}"),
-        None => format!(
-            "a single word is not run as a task; to run it anyway: {as_task}\nall commands: rawko --help"
-        ),
+/// The same line with its words as a task.
+fn as_task(arguments: &[OsString], places: &[(usize, String)], line: &str) -> String {
+    let first = places.first().map(|(place, _)| *place);
+    let mut shown = String::from("rawko run");
+    for (place, argument) in arguments.iter().skip(1).enumerate() {
+        let argument = argument.to_string_lossy();
+        if Some(place) == first {
+            // In double quotes, as people type it, if the shell leaves everything in them alone.
+            let is_plain = line.contains(' ') && !line.contains(['"', '\'', '$', '`', '\\', '!', '\n']);
+            let task = if is_plain { format!("\"{line}\"") } else { quoted(line) };
+            shown.push_str(&format!(" {task}"));
+        } else if argument != "--" && !places.iter().any(|(at, _)| *at == place) {
+            shown.push_str(&format!(" {}", quoted(&argument)));
+        }
+    }
+    shown
+}
+
+/// The error for a line that is not run as a task, with what was probably meant and the same line as a task.
+fn refused(line: &str, hint: &str, as_task: &str) -> Failure {
+    let shown = truncate(line.trim(), MAX_WORD_CHARS);
+    let message = if is_one_word(line) {
+        format!("there is no command `{shown}`, and a single word is not run as a task")
+    } else {
+        format!("`{shown}` is a command line and no task, so no run was started")
     };
-    Failure::usage(format!("there is no command `{}`", truncate(word.trim(), MAX_WORD_CHARS))).with_hint(hint)
+    Failure::usage(message).with_hint(format!("{hint}\nto run it as a task: {as_task}"))
 }
 
 #[cfg(test)]
@@ -385,8 +410,10 @@ mod tests {
 
     #[test]
     fn a_single_unknown_word_is_no_task() {
-        check(&["login"], Err("to run it anyway: rawko run login"));
+        check(&["login"], Err("to run it as a task: rawko run login"));
+        check(&["login"], Err("`rawko doctor`"));
         check(&["login "], Err("there is no command `login`"));
+        check(&["frobnicate"], Err("all commands: rawko --help"));
         check(&["https://example.com/issues/5"], Err("rawko run https://example.com/issues/5"));
         check(&["später"], Err("rawko run 'später'"));
         check(&["it's"], Err(r"rawko run 'it'\\''s'"));
@@ -413,21 +440,65 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_is_no_task() {
-        check(&["docter"], Err("did you mean `rawko doctor`?"));
-        check(&["sesions", "list"], Err("did you mean `rawko sessions list`?"));
-        check(&["agents", "lst"], Ok(&["agents", "lst"]));
-        check(&["tool", "support", "is", "broken"], Ok(&["run", "tool", "support", "is", "broken"]));
-        check(&["memory"], Ok(&["memory"]));
-        check(&["resume"], Ok(&["resume"]));
-        check(&["memry", "list"], Err("did you mean `rawko memory list`?"));
+    fn a_command_line_is_no_task() {
+        let as_task = "to run it as a task: rawko run \\\"commit all\\\"";
+        for line in [&["commit", "all"][..], &["commit all"], &["commit", "--", "all"], &[" commit  all "]] {
+            check(line, Err("`commit"));
+        }
+        check(&["commit", "all"], Err(as_task));
+        check(&["commit all"], Err(as_task));
+        check(&["commit", "--", "all"], Err(as_task));
+        check(&["-q", "commit", "--model", "m", "all"], Err("rawko run -q \\\"commit all\\\" --model m"));
+        check(&["sessions list"], Err("did you mean `rawko sessions list`?"));
         check(&["explian", "last", "2"], Err("did you mean `rawko explain last 2`?"));
-        check(
-            &["resme", "20261126-183416-808-22045"],
-            Err("did you mean `rawko resume 20261126-183416-808-22045`?"),
-        );
-        check(&["fork", "last"], Ok(&["fork", "last"]));
-        check(&["explain the bug"], Ok(&["run", "explain the bug"]));
+        check(&["docter"], Err("did you mean `rawko doctor`?"));
+        check(&["drop", "$HOME", "last"], Ok(&["run", "drop", "$HOME", "last"]));
+        // It is typed as a command of rawko, which says itself what is wrong with it.
+        for line in [&["agents", "lst"][..], &["fork", "last"], &["init", "all"]] {
+            check(line, Ok(line));
+        }
+    }
+
+    #[test]
+    fn what_is_given_as_a_task_is_one() {
+        for line in [
+            &["run", "commit", "all"][..],
+            &["exec", "commit all"],
+            &["--", "commit", "all"],
+            &["-p", "commit", "all"],
+            &["-qp", "commit all"],
+            &["commit", "all", "--print"],
+            &["--file", "notes.md", "commit", "all"],
+            &["commit all", "--file=notes.md"],
+            &["-e", "commit", "all"],
+            &["-p", "docter"],
+            &["--file", "notes.md", "summarize"],
+            &["add tests"],
+            &["add", "tests"],
+        ] {
+            let is_run = matches!(line[0], "run" | "exec");
+            let expected = if is_run { line.to_vec() } else { [&["run"], line].concat() };
+            check(line, Ok(&expected));
+        }
+        // The value of an option is not an option.
+        check(&["-mp", "commit", "all"], Err("rawko run -mp"));
+        check(&["--model", "-p", "commit", "all"], Err("rawko run --model -p"));
+    }
+
+    /// The line that the error gives, typed into a shell, is that task.
+    #[test]
+    fn the_line_that_runs_it_as_a_task_works() {
+        for words in
+            ["commit all", "undo last", "stash drop stash@{0}", "revert HEAD~1", "/undo last", "push --force"]
+        {
+            let arguments: Vec<OsString> = ["rawko", words].map(OsString::from).to_vec();
+            let Err(Failure::Report(report)) = with_command(arguments) else { panic!("{words} is a task") };
+            let report = format!("{report:?}").replace("\\\"", "\"");
+            let line = report.split("as a task: ").nth(1).unwrap().split("\") }").next().unwrap();
+            let shell = format!("rawko() {{ printf '%s|' \"$@\"; }}; {line}");
+            let output = std::process::Command::new("bash").arg("-c").arg(shell).output().unwrap();
+            assert_eq!(String::from_utf8_lossy(&output.stdout), format!("run|{words}|"), "{report}");
+        }
     }
 
     #[test]

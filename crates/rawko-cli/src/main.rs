@@ -5,6 +5,7 @@ mod approval_prompt;
 mod arguments;
 mod build_facts;
 mod busy;
+mod command_words;
 mod commands;
 mod completion;
 mod config_args;

@@ -35,6 +35,109 @@ fn what_cannot_be_used_ends_in_2_and_says_what_to_try() {
     check(&["completions", "tcsh"], 2, &["invalid value 'tcsh'", "fish"]);
 }
 
+/// Short tasks as people give them. What each of them does is up to the agents.
+const HONEST: [&str; 42] = [
+    "add tests",
+    "update dependencies",
+    "fix typos",
+    "remove dead code",
+    "add logging",
+    "upgrade clippy",
+    "run tests",
+    "fix build",
+    "fix lint",
+    "update readme",
+    "bump version",
+    "rename module",
+    "add docs",
+    "add types",
+    "fix warnings",
+    "fix #12",
+    "fix all tests",
+    "update all dependencies",
+    "remove all todos",
+    "add oauth2",
+    "add utf8 support",
+    "add login page",
+    "fix auth login",
+    "implement undo",
+    "add openai provider",
+    "remove ollama",
+    "upgrade tokio",
+    "clean up imports",
+    "merge duplicate helpers",
+    "log errors",
+    "list all files",
+    "push notifications",
+    "stop button",
+    "switch to tokio",
+    "tag releases",
+    "model validation",
+    "plugin system",
+    "install script",
+    "refactor parser",
+    "improve performance",
+    "apply rustfmt",
+    "catch all",
+];
+
+/// A place in which a run ends before it has begun: nobody has chosen a provider.
+fn without_provider() -> Place {
+    let place = Place::new();
+    place.without_servers();
+    place
+}
+
+#[test]
+fn a_command_line_starts_no_run() {
+    let place = without_provider();
+    for (line, parts) in [
+        ("auth login", &["set ANTHROPIC_API_KEY", "`rawko doctor`"][..]),
+        ("login openai", &["`rawko doctor`"]),
+        ("undo last", &["`rawko rewind last --to 1`"]),
+        ("stop last", &["`rawko cancel last`"]),
+        ("commit all", &["rawko commits nothing", "`git commit --all`"]),
+        ("push origin main", &["`git push origin main`"]),
+        ("git status", &["`git status`"]),
+        ("claude update", &["`rawko --version`"]),
+        ("goose session list", &["did you mean `rawko sessions list`?"]),
+        ("explian last 2", &["did you mean `rawko explain last 2`?"]),
+    ] {
+        let apart: Vec<&str> = line.split(' ').collect();
+        for arguments in [&apart[..], &[line]] {
+            let done =
+                place.rawko(arguments).ends(2).complains(&["no run was started", line]).complains(parts);
+            assert_eq!(done.out, "");
+            // The line that it gives, typed in, begins a run, which has no provider here.
+            let as_task = format!("to run it as a task: rawko run \"{line}\"\n");
+            assert!(done.err.contains(&as_task), "{done:?}");
+        }
+        place.rawko(&["run", line]).ends(4).complains(&["no provider is configured"]);
+    }
+    assert!(!place.project().join(".rawko").exists(), "nothing was begun");
+}
+
+#[test]
+fn an_honest_short_task_begins() {
+    let place = without_provider();
+    for task in HONEST {
+        place.rawko(&[task]).ends(4).complains(&["no provider is configured"]);
+    }
+    let apart: Vec<&str> = HONEST[0].split(' ').collect();
+    place.rawko(&apart).ends(4).complains(&["no provider is configured"]);
+    // What is given as a task is one.
+    for arguments in [
+        &["run", "undo", "last"][..],
+        &["exec", "undo last"],
+        &["-p", "undo last"],
+        &["--file", "/dev/null", "undo", "last"],
+        &["--", "undo", "last"],
+    ] {
+        place.rawko(arguments).ends(4).complains(&["no provider is configured"]);
+    }
+    place.rawko_with(&["-"], b"undo last").ends(4).complains(&["no provider is configured"]);
+}
+
 #[test]
 fn help_is_no_failure() {
     let place = Place::new();
