@@ -41,7 +41,7 @@ fn features() -> Vec<&'static str> {
 fn sandbox(environment: ProcessEnv) -> String {
     let Ok(folder) = std::env::current_dir() else { return "unknown: there is no current folder".to_owned() };
     let cache = user_cache_dir(&|name: &str| environment.var(name));
-    match Sandbox::new(&folder, cache.as_deref(), None, &|name| environment.var(name).map(Into::into)) {
+    match Sandbox::new(&folder, None, cache.as_deref(), None, &|name| environment.var(name).map(Into::into)) {
         Ok(sandbox) => {
             let lost = sandbox.lost();
             let lost = if lost.is_empty() { String::new() } else { format!("; {}", lost.join("; ")) };

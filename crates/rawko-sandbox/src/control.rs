@@ -12,7 +12,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
@@ -29,6 +32,15 @@ pub const END_NOW: Signal = Signal::QUIT;
 /// The longest plan.
 pub(crate) const MAX_PLAN: usize = 64 << 20;
 
+/// Stands before a plan. A helper of another version could do less than the plan says, and refuses it.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// The longest report.
+const MAX_REPORT: usize = 1 << 20;
+
+/// How long the helper may leave a plan unread. It does nothing before.
+const TAKES_PLAN: Duration = Duration::from_secs(30);
+
 /// What the helper says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -39,6 +51,11 @@ pub enum Report {
     Failed {
         /// What failed.
         what: String,
+    },
+    /// This program cannot be the helper, of no command.
+    Unfit {
+        /// Why, as what is said of it.
+        why: String,
     },
     /// The command ended.
     Ended {
@@ -101,7 +118,7 @@ impl Control {
     /// descriptor open until all that the command started has ended.
     ///
     /// # Errors
-    /// If the helper is gone.
+    /// If the helper is gone, or does not read.
     pub fn send(
         &mut self,
         plan: &Plan,
@@ -113,26 +130,65 @@ impl Control {
             [shared.user.as_fd(), shared.net.as_fd()].into_iter().chain(mount).collect()
         });
         descriptors.extend(keeps);
-        let plan = serde_json::to_vec(plan)?;
-        let length = u32::try_from(plan.len()).ok().filter(|_| plan.len() <= MAX_PLAN);
+        let mut sent = format!("{VERSION}\n").into_bytes();
+        serde_json::to_writer(&mut sent, plan)?;
+        let length = u32::try_from(sent.len()).ok().filter(|_| sent.len() <= MAX_PLAN);
         let length = length.ok_or_else(|| io::Error::other("the plan of the sandbox is too long"))?;
         let [a, b, c, d] = length.to_le_bytes();
         send_with(&self.socket, &[a, b, c, d, u8::from(keeps.is_some())], &descriptors)?;
-        self.socket.write_all(&plan)
+        self.socket.set_write_timeout(Some(TAKES_PLAN))?;
+        self.socket.write_all(&sent).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock => {
+                io::Error::new(io::ErrorKind::TimedOut, "the sandbox's helper does not read its plan")
+            }
+            _ => error,
+        })
     }
 
-    /// The next report; `None` once the helper has ended.
+    /// The next report, however long it takes; `None` once the helper has ended.
     ///
     /// # Errors
     /// If the socket fails, or the helper says what no helper says.
     pub fn report(&mut self) -> io::Result<Option<Report>> {
+        self.next_report(None)
+    }
+
+    /// The same, if it comes before `deadline`.
+    ///
+    /// # Errors
+    /// As [`Self::report`], and [`io::ErrorKind::TimedOut`].
+    pub fn report_by(&mut self, deadline: Instant) -> io::Result<Option<Report>> {
+        self.next_report(Some(deadline))
+    }
+
+    fn next_report(&mut self, deadline: Option<Instant>) -> io::Result<Option<Report>> {
         loop {
             if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.unread.drain(..=end).collect();
                 return Ok(Some(serde_json::from_slice(&line)?));
             }
+            if self.unread.len() > MAX_REPORT {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a report is too long"));
+            }
+            if let Some(deadline) = deadline {
+                self.await_more(deadline)?;
+            }
             if self.receive()? == 0 {
                 return Ok(None);
+            }
+        }
+    }
+
+    /// Waits until there is something to receive, or the end.
+    fn await_more(&self, deadline: Instant) -> io::Result<()> {
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let timeout = Timespec::try_from(left).map_err(io::Error::other)?;
+            match poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&timeout)) {
+                Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+                Ok(_) => return Ok(()),
+                Err(Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
             }
         }
     }

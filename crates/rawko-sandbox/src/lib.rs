@@ -1,13 +1,16 @@
 //! Confines a command by means of the operating system (`docs/spec/bash-and-sandbox.md`).
 //!
-//! A command runs below a *helper*: this very program, started again with [`HELPER`] as its first argument. The helper
-//! makes namespaces, builds the file system that the command may see, drops every right, and starts the command. So a
-//! program that uses this crate calls [`run_helper_if_asked`] first in its `main`.
+//! A command runs below a *helper*: a process of its own, whose program was started with [`HELPER`] as its first argument
+//! and called [`run_helper_if_asked`] while it had one thread. The helper makes namespaces, builds the file system that the
+//! command may see, drops every right, and starts the command. A program that makes that call first in its `main` can be
+//! its own helper ([`own_helper`]).
 //!
 //! Owns the helper and what the machine offers. Refuses to know agents and permissions: a [`Plan`] says what one command
 //! may see, change and reach.
 
 use std::ffi::OsString;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 mod path_bytes;
 mod plan;
@@ -29,25 +32,48 @@ pub use sys::landlock_version;
 /// The first argument of the helper.
 pub const HELPER: &str = "__sandbox";
 
-static CAN_HELP: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+/// How many threads this process had at its first call of [`run_helper_if_asked`]; 0 before that.
+static THREADS_AT_CALL: AtomicUsize = AtomicUsize::new(0);
 
-/// This very program as a helper, if it calls [`run_helper_if_asked`].
+/// Whether this program can be its own helper.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OwnHelper {
+    /// It can: this path leads to it.
+    Program(&'static Path),
+    /// It has not called [`run_helper_if_asked`].
+    NeverCalled,
+    /// It called [`run_helper_if_asked`] when it had this many threads. A process with several threads cannot enter a user
+    /// namespace, and signals that its first thread waits for go to the others.
+    CalledLate {
+        /// The number of threads.
+        threads: usize,
+    },
+}
+
+/// Whether this program can be its own helper, as far as it has run.
 #[must_use]
-pub fn own_helper() -> Option<&'static std::path::Path> {
-    // The link leads to this program also when its file was replaced meanwhile.
-    CAN_HELP.load(std::sync::atomic::Ordering::Relaxed).then(|| std::path::Path::new("/proc/self/exe"))
+pub fn own_helper() -> OwnHelper {
+    match THREADS_AT_CALL.load(Ordering::Relaxed) {
+        0 => OwnHelper::NeverCalled,
+        // The link leads to this program also when its file was replaced meanwhile.
+        1 => OwnHelper::Program(Path::new("/proc/self/exe")),
+        threads => OwnHelper::CalledLate { threads },
+    }
 }
 
 /// Becomes the helper if this process was started as one, and never returns then. To be called first in `main`, while
-/// the process has one thread.
+/// the process has one thread: `#[tokio::main]` starts threads before, unless its `flavor` is `current_thread`. A process
+/// that has more refuses to be the helper.
 pub fn run_helper_if_asked() {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     {
+        let threads = sys::thread_count();
         let mut arguments = std::env::args_os().skip(1);
         if arguments.next().is_some_and(|first| first == HELPER) {
-            helper::run(arguments.collect());
+            helper::run(arguments.collect(), threads);
         }
-        CAN_HELP.store(true, std::sync::atomic::Ordering::Relaxed);
+        // A later call changes nothing: the helper would stop at the first one.
+        let _ = THREADS_AT_CALL.compare_exchange(0, threads, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 

@@ -10,6 +10,8 @@ use crate::path_bytes;
 /// Everything that the helper needs to confine one command. The command's environment and arguments are those of the
 /// helper's process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+// What a helper does not know, it must not leave out.
+#[serde(deny_unknown_fields)]
 pub struct Plan {
     /// By what the command is confined.
     pub wall: Wall,
@@ -45,7 +47,7 @@ impl Plan {
 
 /// By what the operating system confines a command, besides a filter of system calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Wall {
     /// Namespaces, and Landlock where the machine has it.
     Namespaces,
@@ -64,7 +66,7 @@ pub enum Wall {
 
 /// One step in building what a command sees. A later step lies over the earlier ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Step {
     /// An empty, read-only folder in place of this one. Later steps may put things into it.
     Cover(#[serde(with = "path_bytes")] PathBuf),

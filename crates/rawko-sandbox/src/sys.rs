@@ -19,12 +19,17 @@ unsafe extern "C" {
     static mut environ: *mut *mut c_char;
 }
 
+/// How many threads this process has. Where `/proc` cannot tell, it is taken to have one: what needs that fails then.
+pub(crate) fn thread_count() -> usize {
+    std::fs::read_dir("/proc/self/task").map_or(1, |tasks| tasks.count().max(1))
+}
+
 /// Replaces the environment by `kept`, and overwrites the old one where `/proc/PID/environ` shows it.
 ///
 /// # Errors
 /// If other threads may be reading it. Nothing is changed then.
 pub(crate) fn replace_environment(kept: &[(OsString, OsString)]) -> io::Result<()> {
-    if std::fs::read_dir("/proc/self/task")?.count() != 1 {
+    if thread_count() != 1 {
         return Err(io::Error::other("other threads are running"));
     }
     // SAFETY: this is the only thread, so nobody else reads or changes the variables. `environ` is a list of C strings

@@ -1,6 +1,18 @@
 //! Whether the operating system confines the commands of a run.
 
-use crate::confine::{Sandbox, Shortage};
+use crate::confine::Sandbox;
+
+/// Why there is no sandbox.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Shortage {
+    /// This machine has not what it takes.
+    #[error("{0}")]
+    Machine(String),
+    /// There is no program that confines commands, or the one that there is does not.
+    #[error("{0}")]
+    Helper(String),
+}
 
 /// What holds the commands of a run to their permissions: those of agents, custom tools and verification.
 #[derive(Debug, Clone)]

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use rawko_core::MemoryLimit;
 use rawko_core::agent::Permissions;
 
+use crate::confinement::Shortage;
+
 /// No command was confined, so nothing is left to look at.
 pub(crate) fn settle_after(_: &Path) {}
 
@@ -25,11 +27,6 @@ pub struct Offer {
     /// Whether changes to caches can be kept apart.
     pub layers: bool,
 }
-
-/// Why there is no sandbox.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Shortage(String);
 
 /// Who runs a command in a sandbox.
 #[derive(Debug, Clone)]
@@ -52,10 +49,11 @@ impl Sandbox {
     pub fn new(
         _: &Path,
         _: Option<&Path>,
+        _: Option<&Path>,
         _: Option<MemoryLimit>,
         _: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<Self, Shortage> {
-        Err(Shortage("this system has none".to_owned()))
+        Err(Shortage::Machine("this system has none".to_owned()))
     }
 
     /// By what commands are confined.

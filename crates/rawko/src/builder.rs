@@ -33,6 +33,7 @@ pub struct RawkoBuilder {
     pub(crate) project: PathBuf,
     pub(crate) folder: Option<PathBuf>,
     pub(crate) tree: Option<PathBuf>,
+    pub(crate) helper: Option<PathBuf>,
     pub(crate) config_file: Option<PathBuf>,
     pub(crate) user_config_dir: Option<PathBuf>,
     pub(crate) environment: Environment,
@@ -61,6 +62,7 @@ impl Default for RawkoBuilder {
             project: PathBuf::from("."),
             folder: None,
             tree: None,
+            helper: None,
             config_file: None,
             user_config_dir: None,
             environment: Arc::new(|name| std::env::var(name).ok()),
@@ -106,6 +108,16 @@ impl RawkoBuilder {
     #[must_use]
     pub fn tree(mut self, directory: impl Into<PathBuf>) -> Self {
         self.tree = Some(directory.into());
+        self
+    }
+
+    /// Sets the program that confines commands: an installed `rawko`, or a program whose `main` begins with
+    /// [`run_helper_if_asked`](crate::tools::run_helper_if_asked). It is started for each command, so it does not matter what
+    /// runtime and how many threads this process has. Default: this program, if it made that call while it had one thread,
+    /// else the `rawko` beside it or in `PATH`. A program that is no helper is an error when a run begins.
+    #[must_use]
+    pub fn helper(mut self, program: impl Into<PathBuf>) -> Self {
+        self.helper = Some(program.into());
         self
     }
 

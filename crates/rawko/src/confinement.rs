@@ -22,7 +22,9 @@ impl Rawko {
             let variable = &self.builder.environment;
             let cache = user_cache_dir(variable.as_ref());
             let memory = self.loaded.config.permissions.memory;
-            Sandbox::new(self.tree(), cache.as_deref(), memory, &|name| variable(name).map(Into::into))
+            let helper = self.builder.helper.as_deref();
+            let variable = |name: &str| variable(name).map(Into::into);
+            Sandbox::new(self.tree(), helper, cache.as_deref(), memory, &variable)
         };
         self.sandbox.get_or_init(made).as_ref()
     }
@@ -66,6 +68,12 @@ impl Rawko {
             return Ok(Confinement::Off);
         }
         let missing = match self.sandbox() {
+            Err(Shortage::Helper(why)) if self.builder.helper.is_some() => {
+                return Err(Error::Setup {
+                    message: format!("no command could be confined: {why}"),
+                    hint: "name another program with RawkoBuilder::helper, or leave that call out".to_owned(),
+                });
+            }
             Ok(sandbox) if is_required && !sandbox.is_full() => sandbox.lost().join("; "),
             Ok(_) => String::new(),
             Err(shortage) if is_required => shortage.to_string(),

@@ -25,7 +25,7 @@ fn builder(project: &Path, replies: Value) -> RawkoBuilder {
         .permissions(unconfined())
 }
 
-/// Without a sandbox: a test is a function of a program that does not begin with `run_helper_if_asked`.
+/// Without a sandbox, which these tests are not about.
 fn unconfined() -> Permissions {
     Permissions { sandbox: Some(SandboxUse::Off), ..Permissions::default() }
 }

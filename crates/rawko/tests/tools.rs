@@ -66,7 +66,7 @@ fn builder(project: &Path, calls: Value) -> RawkoBuilder {
         .permissions(unconfined())
 }
 
-/// Without a sandbox: a test is a function of a program that does not begin with `run_helper_if_asked`.
+/// Without a sandbox, which most of these tests are not about.
 fn unconfined() -> Permissions {
     Permissions { sandbox: Some(SandboxUse::Off), ..Permissions::default() }
 }
@@ -148,6 +148,28 @@ async fn a_program_that_can_be_no_helper_runs_no_command() {
     }
     assert_eq!(outcome.status, Status::Claimed, "nothing verifies it");
     assert!(!dir.path().join("ran").exists());
+}
+
+/// A test is a function of a program that is not its own helper. Another program can be.
+#[tokio::test]
+async fn a_test_function_has_the_sandbox_by_another_programs_help() {
+    let dir = project();
+    // An agent without Write changes nothing in the project, which the sandbox alone can hold its commands to.
+    let calls = json!([
+        {"name": "Bash", "input": {"command": "echo it ran; touch ran || echo and wrote nothing"}},
+        {"name": "Ticket", "input": {"number": 7}},
+    ]);
+    let built = std::env::current_exe().unwrap();
+    let helper = built.parent().and_then(Path::parent).unwrap().join("examples/minimal");
+    assert!(helper.is_file(), "{} is not built: cargo build -p rawko --examples", helper.display());
+    let builder = builder(dir.path(), calls).permissions(Permissions::default()).helper(helper);
+    let degraded = builder.clone().trusted(true).build().unwrap().degraded().unwrap();
+    assert!(!degraded.iter().any(|text| text.contains("no command runs")), "{degraded:?}");
+    let (_, results) = run(builder).await;
+    let [bash, ticket, ..] = results.as_slice() else { panic!("{results:?}") };
+    assert!(!bash.1 && bash.2.contains("it ran") && bash.2.contains("and wrote nothing"), "{bash:?}");
+    assert_eq!(ticket, &("Ticket".to_owned(), false, "closed it".to_owned()));
+    assert!(!dir.path().join("ran").exists() && !dir.path().join("ticket.txt").exists());
 }
 
 /// Whether a process is there and not merely waiting to be reaped.

@@ -34,7 +34,7 @@ pub(crate) fn measure(rounds: usize) -> Measured {
     let project = clone_of_this(folder.path());
     let sandbox = || {
         let variable = |name: &str| std::env::var_os(name);
-        Sandbox::new(&project, Some(&folder.path().join("cache")), None, &variable)
+        Sandbox::new(&project, None, Some(&folder.path().join("cache")), None, &variable)
             .expect("a sandbox can be had here")
     };
     let plain = Caller::new(&project, None, &[]);

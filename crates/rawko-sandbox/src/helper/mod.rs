@@ -26,7 +26,7 @@ use rustix::thread::{
     CapabilitySet, LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe,
 };
 
-use crate::control::{MAX_PLAN, Report, receive_with, send_with};
+use crate::control::{MAX_PLAN, Report, VERSION, receive_with, send_with};
 use crate::plan::{Network, Plan, Wall};
 use crate::sys::{self, Side};
 
@@ -47,9 +47,19 @@ pub(crate) fn during<T, E: std::fmt::Display>(
     result.map_err(|error| format!("{what}: {error}"))
 }
 
-/// Runs `command` (a program by its absolute path, and its arguments) as the plan on standard input says.
-pub(crate) fn run(command: Vec<OsString>) -> ! {
+/// Runs `command` (a program by its absolute path, and its arguments) as the plan on standard input says, in a process that
+/// has so many `threads`.
+pub(crate) fn run(command: Vec<OsString>, threads: usize) -> ! {
     let code = match own_stdin() {
+        // The kernel makes no user namespace for a process with more, and hands the signals that this thread waits for to
+        // the others, so that it would wait for ever.
+        Ok(socket) if threads != 1 => unfit(
+            &socket,
+            format!(
+                "had {threads} threads when it called `run_helper_if_asked()`, as a program under `#[tokio::main]` has: that \
+                 call has to come first in a plain `fn main`, before the runtime is made"
+            ),
+        ),
         Ok(socket) => begin(&socket, &command).unwrap_or_else(|what| {
             report(&socket, &Report::Failed { what });
             FAILED
@@ -57,6 +67,12 @@ pub(crate) fn run(command: Vec<OsString>) -> ! {
         Err(_) => FAILED,
     };
     sys::exit_now(code)
+}
+
+/// Says that this program cannot be the helper, and ends.
+fn unfit(socket: &UnixStream, why: String) -> ! {
+    report(socket, &Report::Unfit { why });
+    sys::exit_now(FAILED)
 }
 
 fn begin(socket: &UnixStream, command: &[OsString]) -> StepResult<i32> {
@@ -95,9 +111,25 @@ fn read_plan(mut socket: &UnixStream) -> io::Result<(Plan, Vec<OwnedFd>, Option<
     if length > MAX_PLAN {
         return Err(io::Error::other("the plan is too long"));
     }
-    let mut plan = vec![0; length];
-    socket.read_exact(&mut plan)?;
-    Ok((serde_json::from_slice(&plan)?, shared, kept))
+    let mut sent = vec![0; length];
+    socket.read_exact(&mut sent)?;
+    Ok((plan_of(socket, &sent)?, shared, kept))
+}
+
+/// The plan of a program of this version. What another version means by a plan is not known.
+fn plan_of(socket: &UnixStream, sent: &[u8]) -> io::Result<Plan> {
+    let end = sent.iter().position(|byte| *byte == b'\n').unwrap_or_default();
+    let (version, plan) = sent.split_at(end);
+    if version != VERSION.as_bytes() {
+        let theirs = String::from_utf8_lossy(version.get(..version.len().min(40)).unwrap_or_default());
+        unfit(
+            socket,
+            format!(
+                "is of version {VERSION}, and the program that asks it of {theirs}: install rawko {theirs}"
+            ),
+        );
+    }
+    Ok(serde_json::from_slice(plan)?)
 }
 
 /// What is added to the score by which the kernel chooses what to end when memory runs out: the command goes first, and

@@ -6,7 +6,7 @@ mod landlock;
 mod trial;
 
 use std::fs;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixListener;
@@ -49,7 +49,8 @@ pub(crate) fn main() {
     libtest_mimic::run(&arguments, tests).exit();
 }
 
-const TESTS: [(&str, fn()); 24] = [
+const TESTS: [(&str, fn()); 25] = [
+    ("a_plan_of_another_version_is_not_carried_out", a_plan_of_another_version_is_not_carried_out),
     ("no_step_follows_a_link", no_step_follows_a_link),
     ("no_call_of_the_x32_interface", no_call_of_the_x32_interface),
     ("a_private_home_leads_where_it_did", a_private_home_leads_where_it_did),
@@ -223,6 +224,39 @@ fn what_is_protected_stays() {
     trial.run(script).exits(0);
     assert_eq!(fs::read_to_string(git.join("config")).unwrap(), "[core]\n");
     assert_eq!(fs::read_dir(git.join("hooks")).unwrap().count(), 0);
+}
+
+/// A helper that does less than a plan says would let a command do more.
+fn a_plan_of_another_version_is_not_carried_out() {
+    let said_to = |sent: &str| {
+        let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
+        let mut helper = Command::new("/proc/self/exe")
+            .args([rawko_sandbox::HELPER, "/bin/true"])
+            .stdin(std::os::fd::OwnedFd::from(theirs))
+            .spawn()
+            .unwrap();
+        let mut message = u32::try_from(sent.len()).unwrap().to_le_bytes().to_vec();
+        message.push(0);
+        message.extend(sent.as_bytes());
+        ours.write_all(&message).unwrap();
+        let mut said = String::new();
+        ours.read_to_string(&mut said).unwrap();
+        helper.wait().unwrap();
+        serde_json::from_str::<Report>(&said).unwrap()
+    };
+    let trial = Trial::new();
+    let plan = serde_json::to_value(&trial.plan).unwrap();
+    let Report::Unfit { why } = said_to(&format!("0.0.0-other\n{plan}")) else { panic!() };
+    assert!(why.contains("the program that asks it of 0.0.0-other: install rawko 0.0.0-other"), "{why}");
+    let mut newer = plan.clone();
+    newer["alsoForbidden"] = serde_json::json!(true);
+    let Report::Failed { what } = said_to(&format!("{}\n{newer}", env!("CARGO_PKG_VERSION"))) else {
+        panic!()
+    };
+    assert!(what.contains("unknown field `alsoForbidden`"), "{what}");
+    // The same without what is unknown runs.
+    let said = Trial::new().run("echo ran").exits(0).says("ran");
+    assert!(matches!(said.report, Some(Report::Ended { .. })));
 }
 
 /// As if another command had put the link there after the plan was made.

@@ -2,23 +2,20 @@
 //! change is none.
 
 use std::ffi::OsStr;
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use super::programs;
+
 /// The first `bwrap` of these folders that only root can change and that is not in the project.
 pub(super) fn find(folders: &OsStr, project: &Path) -> Option<PathBuf> {
-    let project = std::fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
-    let folders = std::env::split_paths(folders).filter(|folder| folder.is_absolute());
-    let programs = folders.filter_map(|folder| std::fs::canonicalize(folder.join("bwrap")).ok());
-    programs.into_iter().find(|program| {
-        let is_program = program.metadata().is_ok_and(|found| found.is_file() && found.mode() & 0o111 != 0);
-        is_program && !program.starts_with(&project) && program.ancestors().all(is_of_root)
-    })
+    programs::find("bwrap", std::env::split_paths(folders), project, is_of_root)
 }
 
 /// Whether only root can change it. A sticky folder is not enough: others can make files there.
-fn is_of_root(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|found| found.uid() == 0 && found.mode() & 0o022 == 0)
+fn is_of_root(found: &Metadata) -> bool {
+    found.uid() == 0 && found.mode() & 0o022 == 0
 }
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! Finds out what this machine offers, by trying.
 
-use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::time::Duration;
 
-use rawko_sandbox::{Network, Plan, Report, Step, Wall, landlock_version};
+use rawko_sandbox::{Network, Plan, Step, Wall, landlock_version};
 
 use super::private::{OwnFolders, PrivateFolders};
-use crate::process::shell;
+use super::trial::{self, Trouble};
+use crate::confinement::Shortage;
 
 /// What a sandbox on this machine has.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,23 +21,12 @@ pub struct Offer {
     pub layers: bool,
 }
 
-/// Why there is no sandbox.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Shortage(String);
+/// How long a helper may take to run a command that does nothing. A real one takes a tenth of a second, on a machine that is
+/// busy a few.
+pub(super) const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
-impl Shortage {
-    pub(super) fn no_helper() -> Self {
-        Self(
-            "this program cannot be its helper, because its `main` does not begin with \
-             `rawko::tools::run_helper_if_asked()`"
-                .to_owned(),
-        )
-    }
-
-    pub(super) fn folders(error: &io::Error) -> Self {
-        Self(format!("no folder for temporary files can be made: {error}"))
-    }
+pub(super) fn no_folders(error: &io::Error) -> Shortage {
+    Shortage::Machine(format!("no folder for temporary files can be made: {error}"))
 }
 
 /// The first version of Landlock that knows what empties a file.
@@ -98,43 +87,46 @@ impl Offer {
 }
 
 /// Runs a command that does nothing: in namespaces, with and without layers, in those that bubblewrap makes, and then held
-/// by Landlock alone.
+/// by Landlock alone. What is no helper is tried once. Each trial ends after `limit`.
 pub(super) fn try_out(
     helper: &Path,
     private: &PrivateFolders,
     bubblewrap: Option<&Path>,
+    limit: Duration,
 ) -> Result<Offer, Shortage> {
-    let own = private.of("a trial").map_err(|error| Shortage::folders(&error))?;
+    let own = private.of("a trial").map_err(|error| no_folders(&error))?;
     let folder = own.home.clone();
     let layered = OwnFolders::changes(&own.caches, &folder).map(|changes| Step::Layer { folder, changes });
-    let in_namespaces = |view| trial(helper, &own, Wall::Namespaces, view);
-    if in_namespaces(layered.into_iter().collect()).is_ok() {
+    // Why it cannot be done so.
+    let trial = |wall, base| match trial::run(helper, plan(&own, wall, base), limit) {
+        Ok(()) => Ok(None),
+        Err(Trouble::Wall(why)) => Ok(Some(why)),
+        Err(Trouble::Helper(why)) => Err(Shortage::Helper(why)),
+    };
+    if trial(Wall::Namespaces, layered.into_iter().collect())?.is_none() {
         return Ok(Offer { without_namespaces: None, bubblewrap: None, layers: true });
     }
-    let Err(Shortage(why)) = in_namespaces(Vec::new()) else {
+    let Some(why) = trial(Wall::Namespaces, Vec::new())? else {
         return Ok(Offer { without_namespaces: None, bubblewrap: None, layers: false });
     };
     let mut whys = vec![why];
     if let Some(program) = bubblewrap {
-        match trial(helper, &own, Wall::Bubblewrap { program: program.to_owned() }, Vec::new()) {
-            Ok(()) => {
-                let (why, bubblewrap) = (whys.swap_remove(0), Some(program.to_owned()));
-                return Ok(Offer { without_namespaces: Some(why), bubblewrap, layers: false });
-            }
-            Err(Shortage(why)) => whys.push(why),
-        }
+        let Some(why) = trial(Wall::Bubblewrap { program: program.to_owned() }, Vec::new())? else {
+            let (why, bubblewrap) = (whys.swap_remove(0), Some(program.to_owned()));
+            return Ok(Offer { without_namespaces: Some(why), bubblewrap, layers: false });
+        };
+        whys.push(why);
     }
-    match trial(helper, &own, Wall::Landlock, Vec::new()) {
-        Ok(()) => Ok(Offer { without_namespaces: Some(whys.join("; ")), bubblewrap: None, layers: false }),
-        Err(Shortage(why)) => {
-            whys.push(why);
-            Err(Shortage(whys.join("; ")))
-        }
-    }
+    let Some(why) = trial(Wall::Landlock, Vec::new())? else {
+        return Ok(Offer { without_namespaces: Some(whys.join("; ")), bubblewrap: None, layers: false });
+    };
+    whys.push(why);
+    whys.dedup();
+    Err(Shortage::Machine(whys.join("; ")))
 }
 
-fn trial(helper: &Path, own: &OwnFolders, wall: Wall, base: Vec<Step>) -> Result<(), Shortage> {
-    let plan = Plan {
+fn plan(own: &OwnFolders, wall: Wall, base: Vec<Step>) -> Plan {
+    Plan {
         wall,
         directory: PathBuf::from("/"),
         base,
@@ -144,30 +136,5 @@ fn trial(helper: &Path, own: &OwnFolders, wall: Wall, base: Vec<Step>) -> Result
         input: Vec::new(),
         converses: false,
         max_processes: 64,
-    };
-    let run = || -> io::Result<Option<String>> {
-        let arguments = ["-c", "exit 0"].map(OsString::from);
-        let (mut command, mut control) = rawko_sandbox::command(helper, Path::new(shell()?), &arguments)?;
-        let mut child = command.env_clear().stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        drop(command);
-        let sent = control.send(&plan, None, None);
-        let mut failure = None;
-        let mut has_ended = false;
-        while let Ok(Some(report)) = control.report() {
-            match report {
-                Report::Failed { what } => failure = Some(what),
-                Report::Ended { code: Some(0), .. } => has_ended = true,
-                Report::Ended { .. } | Report::Ready => {}
-            }
-        }
-        let status = child.wait()?;
-        sent?;
-        let silent = || (!has_ended).then(|| format!("the helper ended with {status} and said nothing"));
-        Ok(failure.or_else(silent))
-    };
-    match run() {
-        Ok(None) => Ok(()),
-        Ok(Some(what)) => Err(Shortage(what)),
-        Err(error) => Err(Shortage(format!("the helper {} could not be run: {error}", helper.display()))),
     }
 }

@@ -11,16 +11,19 @@ mod every_folder;
 mod git;
 mod git_settings;
 mod held;
+mod helper;
 mod index;
 mod machine;
 mod new_repositories;
 mod placeholders;
 mod places;
 mod private;
+mod programs;
 mod proxy;
 mod rebase;
 mod secrets;
 mod survey;
+mod trial;
 mod view;
 mod watched;
 
@@ -30,16 +33,18 @@ use std::io;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use rawko_core::MemoryLimit;
 use rawko_core::agent::{Enforcement, Permissions};
 use rawko_sandbox::{Control, Network, Plan, Report, Shared, Step, Wall, landlock_version};
 
 use crate::access::FileAccess;
+use crate::confinement::Shortage;
 
 use git::Repository;
 use held::HeldFolders;
-pub use machine::{Offer, Shortage};
+pub use machine::Offer;
 use new_repositories::NewRepositories;
 pub(crate) use new_repositories::settle_after;
 use places::Places;
@@ -50,6 +55,8 @@ pub(crate) use watched::Watched;
 
 /// The most processes that one command may have at the same time.
 const MAX_PROCESSES: u64 = 8_192;
+/// How long the helper may take to build what commands see.
+const READY_WITHIN: Duration = Duration::from_secs(60);
 /// The first version of Landlock that holds TCP to ports.
 const HOLDS_PORTS: i32 = 4;
 
@@ -126,27 +133,29 @@ pub(crate) struct Confined {
 }
 
 impl Sandbox {
-    /// The sandbox of a run in the project at `root`, if this machine has what it takes. `cache` is the user's
+    /// The sandbox of a run in the project at `root`, if this machine has what it takes. `helper` is the program to confine
+    /// commands by; without, it is this program if it can be that, else an installed `rawko`. `cache` is the user's
     /// folder for what can be made again, `memory` limits each command; `variable` reads the environment.
     ///
     /// # Errors
     /// What is missing.
     pub fn new(
         root: &Path,
+        helper: Option<&Path>,
         cache: Option<&Path>,
         memory: Option<MemoryLimit>,
         variable: &dyn Fn(&str) -> Option<OsString>,
     ) -> Result<Self, Shortage> {
-        let helper = rawko_sandbox::own_helper().ok_or_else(Shortage::no_helper)?;
-        let private = PrivateFolders::new(cache, root).map_err(|error| Shortage::folders(&error))?;
-        let bubblewrap = variable("PATH").and_then(|path| bubblewrap::find(&path, root));
-        let offer = machine::try_out(helper, &private, bubblewrap.as_deref())?;
+        let path = variable("PATH");
+        let helper = helper::find(helper, path.as_deref(), root)?;
+        let private = PrivateFolders::new(cache, root).map_err(|error| machine::no_folders(&error))?;
+        let bubblewrap = path.and_then(|path| bubblewrap::find(&path, root));
+        let offer = machine::try_out(&helper, &private, bubblewrap.as_deref(), machine::ANSWERS_WITHIN)?;
         let places = Places::new(variable);
         let real_root = std::fs::canonicalize(root).ok();
         let repository = real_root.as_deref().and_then(git::repository_of);
         let home = places.home.as_deref();
         let git_settings = home.and_then(|home| git_settings::reduced(home, root));
-        let helper = helper.to_owned();
         Ok(Self(Arc::new(RunSandbox {
             helper,
             offer,
@@ -304,8 +313,15 @@ fn resolve(step: &mut Step) {
 
 /// Waits until the network and the base are there.
 fn await_ready(control: &mut Control) -> io::Result<()> {
-    match control.report()? {
-        Some(Report::Failed { what }) => {
+    let report = control.report_by(Instant::now() + READY_WITHIN).map_err(|error| match error.kind() {
+        io::ErrorKind::TimedOut => io::Error::other(format!(
+            "the sandbox was not made within {} seconds: end what else keeps this machine's disks busy, and try again",
+            READY_WITHIN.as_secs()
+        )),
+        _ => error,
+    });
+    match report? {
+        Some(Report::Failed { what } | Report::Unfit { why: what }) => {
             Err(io::Error::other(format!("the sandbox could not be made: {what}")))
         }
         Some(Report::Ready | Report::Ended { .. }) | None => Ok(()),

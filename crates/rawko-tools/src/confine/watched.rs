@@ -1,12 +1,16 @@
 //! A command that runs in the sandbox, and what is undone when it has ended.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use rawko_sandbox::{Control, Report};
 
 use super::absent::{self, Absent};
 use super::{Sandbox, WayOut, cgroup};
 use crate::refusals::Refusals;
+
+/// How long the processes of a command may still be there when it has ended or was killed. The helper gives them five seconds.
+const ENDS_WITHIN: Duration = Duration::from_secs(15);
 
 /// The line to the helper of a command that runs. When it is dropped, the command has ended, and what it has made in the
 /// repository to decide what git runs is removed.
@@ -36,9 +40,9 @@ impl Watched {
         self.group.as_ref()?.exceeded()
     }
 
-    /// The next report; `None` once all processes of the command have ended.
+    /// The next report of a command that has ended; `None` once all its processes have.
     pub(crate) fn report(&mut self) -> io::Result<Option<Report>> {
-        self.control.report()
+        self.control.report_by(Instant::now() + ENDS_WITHIN)
     }
 
     /// What the command is refused.
@@ -50,7 +54,8 @@ impl Watched {
 impl Drop for Watched {
     fn drop(&mut self) {
         // A command that was killed has processes for another moment.
-        while let Ok(Some(_)) = self.control.report() {}
+        let deadline = Instant::now() + ENDS_WITHIN;
+        while let Ok(Some(_)) = self.control.report_by(deadline) {}
         self.absent.remove();
         self.sandbox.0.new_repositories.command_ended(self.writes);
     }

@@ -27,6 +27,8 @@ pub(crate) use orphan_reaper::OrphanReaper;
 pub(crate) use output::HeadAndTail;
 pub(crate) use pipe_status::is_recorded;
 pub use registry::{kill_all_now, settle};
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) use run::HelperProcess;
 pub(crate) use run::{Cause, Finished, Running};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub use survivors::{command_mark, end_survivors};

@@ -13,6 +13,8 @@ use super::command::{CommandGuard, OutputStream, SpawnedCommand};
 use super::pipe_status;
 use super::registry::{self, RegistryId};
 use super::stream::{Streams, has_news};
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use super::tree::POLL_INTERVAL;
 use super::tree::ProcessTree;
 use crate::refusals::Refusals;
 
@@ -196,7 +198,7 @@ impl Running {
         while let Some(report) = control.report()? {
             match report {
                 Report::Ready => {}
-                Report::Failed { what } => {
+                Report::Failed { what } | Report::Unfit { why: what } => {
                     return Err(io::Error::other(format!("the sandbox could not be made: {what}")));
                 }
                 Report::Ended { code, signal, leftovers } => {
@@ -237,6 +239,34 @@ impl Drop for Running {
             // The status of a killed process says nothing new.
             let _ = self.reap();
         }
+    }
+}
+
+/// A program that was asked to be a helper, and what it has started. To be used until it is reaped.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+pub(crate) struct HelperProcess(Pid);
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+impl HelperProcess {
+    /// The program is the first of its process group.
+    pub(crate) fn new(program: Pid) -> Self {
+        Self(program)
+    }
+
+    /// Waits until it has exited; `false` if it has not by the deadline.
+    pub(crate) fn exits_by(&self, deadline: Instant) -> bool {
+        while !has_exited(self.0) {
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        true
+    }
+
+    /// Kills what is left.
+    pub(crate) fn kill(&self) {
+        ProcessTree::new(self.0, None).kill();
     }
 }
 

@@ -1,0 +1,131 @@
+//! Runs a command that does nothing below a helper, in a limited time. What is asked may be no helper at all: a program that
+//! never answers, or says something else.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use rawko_sandbox::{Control, Plan, Report};
+use rustix::process::Pid;
+
+use crate::process::{HelperProcess, shell};
+
+/// Why a trial failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Trouble {
+    /// The program is no helper. It is none for other plans either.
+    Helper(String),
+    /// The helper could not do this.
+    Wall(String),
+}
+
+/// What a helper said of a trial.
+enum Said {
+    /// The command ran to its end.
+    Done,
+    /// What failed.
+    Failed(String),
+    /// Why it can be no helper.
+    Unfit(String),
+    /// Nothing more, before it ended.
+    Nothing { was_ready: bool },
+    /// Nothing more, in all the time that it had.
+    NothingInTime { was_ready: bool },
+    /// What no helper says.
+    Nonsense(io::Error),
+}
+
+/// Has `helper` run the plan. What it started has ended when this returns.
+pub(super) fn run(helper: &Path, plan: Plan, limit: Duration) -> Result<(), Trouble> {
+    let deadline = Instant::now() + limit;
+    let not_started = |error: io::Error| {
+        Trouble::Helper(format!(
+            "the sandbox's helper {} could not be started: {error}. {REMEDY}",
+            helper.display()
+        ))
+    };
+    let arguments = ["-c", "exit 0"].map(OsString::from);
+    let shell = shell().map_err(|error| Trouble::Wall(error.to_string()))?;
+    let (mut command, mut control) =
+        rawko_sandbox::command(helper, Path::new(shell), &arguments).map_err(not_started)?;
+    command.env_clear().process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(not_started)?;
+    drop(command);
+    let process = HelperProcess::new(Pid::from_child(&child));
+    let said = converse(&mut control, &plan, deadline);
+    // A helper ends what it started when this closes.
+    drop(control);
+    let said = match said {
+        // What has said its last word ends by itself, and its exit status says more.
+        Said::Done | Said::Failed(_) | Said::Unfit(_) | Said::Nothing { .. } => {
+            match (process.exits_by(deadline), said) {
+                (false, Said::Nothing { was_ready }) => Said::NothingInTime { was_ready },
+                (_, said) => said,
+            }
+        }
+        Said::NothingInTime { .. } | Said::Nonsense(_) => said,
+    };
+    process.kill();
+    let status = child.wait().map_err(not_started)?;
+    verdict(helper, said, status, limit)
+}
+
+fn converse(control: &mut Control, plan: &Plan, deadline: Instant) -> Said {
+    // Where it does not read, it says nothing either.
+    let _ = control.send(plan, None, None);
+    let mut was_ready = false;
+    loop {
+        match control.report_by(deadline) {
+            Ok(Some(Report::Ready)) => was_ready = true,
+            Ok(Some(Report::Failed { what })) => return Said::Failed(what),
+            Ok(Some(Report::Unfit { why })) => return Said::Unfit(why),
+            Ok(Some(Report::Ended { code: Some(0), .. })) => return Said::Done,
+            Ok(Some(Report::Ended { code, signal, .. })) => {
+                return Said::Failed(format!("a command that does nothing ended with {code:?}, {signal:?}"));
+            }
+            Ok(None) => return Said::Nothing { was_ready },
+            Err(error) if error.kind() == io::ErrorKind::TimedOut => {
+                return Said::NothingInTime { was_ready };
+            }
+            // It ended and left the plan unread.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
+                return Said::Nothing { was_ready };
+            }
+            Err(error) => return Said::Nonsense(error),
+        }
+    }
+}
+
+const REMEDY: &str = "The helper has to be `rawko`, or a program whose plain `fn main` begins with \
+                      `rawko::tools::run_helper_if_asked()`";
+
+fn verdict(helper: &Path, said: Said, status: ExitStatus, limit: Duration) -> Result<(), Trouble> {
+    let helper = helper.display();
+    let no_helper =
+        |what: String| Err(Trouble::Helper(format!("the sandbox's helper {helper} {what}. {REMEDY}")));
+    let seconds = limit.as_secs();
+    match said {
+        Said::Done => Ok(()),
+        Said::Failed(what) => Err(Trouble::Wall(what)),
+        Said::Unfit(why) => no_helper(why),
+        Said::Nonsense(error) => no_helper(format!("said what no helper says ({error})")),
+        Said::NothingInTime { was_ready: false } => {
+            no_helper(format!("did not answer within {seconds} seconds"))
+        }
+        Said::NothingInTime { was_ready: true } => {
+            Err(Trouble::Wall(format!("the helper did not run a command within {seconds} seconds")))
+        }
+        // What the kernel kills for a system call, it may let do the next trial.
+        Said::Nothing { was_ready } if was_ready || status.signal().is_some() => {
+            Err(Trouble::Wall(format!("the helper ended with {status} and said nothing")))
+        }
+        Said::Nothing { .. } => no_helper(format!("ended with {status} and said nothing")),
+    }
+}
+
+#[cfg(test)]
+#[path = "trial_tests.rs"]
+mod tests;
