@@ -14,7 +14,7 @@ test *args:
 
 # The whole thing on a small broken project, with scripted answers
 demo:
-    cargo run --release --quiet --bin rawko -- demo
+    cargo run --quiet -- demo
 
 # What rawko itself costs
 bench *args:

@@ -431,7 +431,7 @@ fn copilot(
     Err(Error::Setup {
         message: format!("provider `{}` is not available: this rawko was built without Copilot", known.name),
         hint: "use a released rawko, or build one with it: \
-               `cargo install --path crates/rawko-cli --profile dist --features copilot`"
+               `cargo install --locked --path crates/rawko-cli --features copilot`"
             .to_owned(),
     })
 }

@@ -8,6 +8,7 @@
 )]
 
 mod broken_pipe;
+mod build;
 mod command_line;
 mod demo;
 mod documentation;
