@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use testkit::{Asked, ModelServer, Say, Who, Wire};
 
 use crate::answers::{call, complete, report, select};
-use crate::trial::Trial;
+use crate::trial::{Ended, Trial};
 
 /// A run in which everybody is asked: the arbiter twice, an agent for two turns, the extractor once.
 fn server() -> ModelServer {
@@ -117,6 +117,7 @@ fn a_short_name_is_the_services_model_in_requests_prices_and_journal() {
         "claude-opus-5-5",
     );
     check_alias(Wire::Claude, ("/provider/claude/model", json!("haiku")), &[], "claude-haiku-5-5");
+    check_alias(Wire::Claude, ("/provider/claude/model", json!("claude-haiku-4")), &[], "claude-haiku-4-5");
     check_alias(
         Wire::OpenAi,
         ("/provider/openai/retry", retry.clone()),
@@ -152,10 +153,59 @@ fn the_list_of_models_has_the_short_names() {
     let (code, out, err) = trial.ask(&["providers", "models"]);
     assert_eq!(code, Some(0), "{err}");
     assert!(
-        out.contains("short names: haiku = claude-haiku-5-5, opus = claude-opus-5-5, sonnet = "),
+        out.contains("short names: claude-haiku-4 = claude-haiku-4-5, ")
+            && out.contains(", haiku = claude-haiku-5-5, opus = claude-opus-5-5, sonnet = "),
         "{out}"
     );
     let (_, out, _) = trial.ask(&["providers", "models", "--json"]);
     let list: Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&list[0]["id"], &list[0]["aliases"]), (&json!("test-large"), &json!([])), "{list}");
+}
+
+/// The configurations of the project's founding documents. The one with Copilot asks a server on loopback in its place.
+const FOUNDING: [&str; 2] = [
+    include_str!("../../../rawko/src/config/tests/seeds/adr-0005-arbiter.yaml"),
+    include_str!("../../../rawko/src/config/tests/seeds/adr-0005-two-providers.yaml"),
+];
+
+fn configured(config: &str, arguments: &[&str]) -> Ended {
+    let trial = Trial::new(server()).file("a.txt", "a\n").file(".rawko/config.yaml", config);
+    let copilot = json!({"type": "openai", "baseUrl": trial.server.openai_url(), "apiKeyEnv": null});
+    let trial = if config.contains("copilot") { trial.env("RAWKO_PROVIDER", "copilot") } else { trial };
+    trial.user_config("/provider/copilot", copilot).trusted().args(arguments).run("Do it.")
+}
+
+#[test]
+fn configurations_of_the_founding_documents_run_with_their_budget_in_force() {
+    for config in FOUNDING {
+        // The default limit counts: the cost is known.
+        let ended = configured(config, &[]);
+        ended.exits(0);
+        assert!(ended.finish()["costUsd"].as_f64().is_some_and(|cost| cost > 0.0), "{}", ended.stdout);
+        let asked = ended.trial.server.asked();
+        let arbiters: Vec<&Asked> = asked.iter().filter(|asked| asked.who() != Who::Agent).collect();
+        assert_eq!(arbiters.len(), 2);
+        assert!(arbiters.iter().all(|asked| asked.model() == "claude-haiku-4-5"), "a model that there is");
+        if config.contains("temperature") {
+            let settings = (&arbiters[0].json["temperature"], &arbiters[0].json["max_tokens"]);
+            assert_eq!(settings, (&json!(0.3), &json!(1024)));
+        }
+        // A limit that is set counts too, and ends the run before the first call that it does not pay for.
+        let ended = configured(config, &["--max-cost", "0.000001"]);
+        ended.exits(3);
+        assert_eq!(ended.finish()["status"], "limited");
+        assert_eq!(ended.trial.server.asked().len(), 0);
+    }
+}
+
+#[test]
+fn a_model_that_nobody_knows_has_no_price_and_the_error_names_it() {
+    for name in ["claude-haiku-9", "gpt-4-huge"] {
+        let config = FOUNDING[0].replace("claude-haiku-4 ", &format!("{name} "));
+        let ended = configured(&config, &["--max-cost", "1"]);
+        ended.exits(2);
+        let says = format!("a cost limit is set, but the price of the model `{name}` is not known");
+        assert!(ended.stderr.contains(&says), "{}", ended.stderr);
+        assert_eq!(ended.trial.server.asked().len(), 0);
+    }
 }

@@ -93,13 +93,14 @@ pub enum VendorWire {
 /// refusals also apply to models of the same family that are not in the table (`claude-sonnet-5-9` is treated as a
 /// `claude-sonnet-5`), because leaving something out of a request costs little. Prices and required fields only apply to
 /// the model itself and its dated releases (`claude-haiku-4-5-20251001`), because there a wrong guess is worse than none.
+/// `claude-haiku-4` is the only model of its generation under a shorter name, so it has that one's price.
 #[must_use]
 pub fn find(model: &str) -> ModelFacts {
     let name = bare_name(model);
     let mut rows: Vec<(&Group, &ModelRow)> = TABLE
         .iter()
         .flat_map(|group| group.models.iter().map(move |row| (group, row)))
-        .filter(|(_, row)| is_of_family(&name, &row.name))
+        .filter(|(_, row)| row.is_about(&name))
         .collect();
     rows.sort_by_key(|(_, row)| row.name.len());
     let mut found = ModelFacts::default();
@@ -177,6 +178,9 @@ struct Sources {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct ModelRow {
     name: String,
+    /// Names that continue this one are of other models, with other limits: `gpt-4-32k` is no `gpt-4`.
+    #[serde(default)]
+    alone: bool,
     context_window: Option<u32>,
     max_output: Option<u32>,
     thinks: Option<bool>,
@@ -186,6 +190,13 @@ struct ModelRow {
     forced_tools: Option<When>,
     search_price: Option<f64>,
     price: Option<Price>,
+}
+
+impl ModelRow {
+    /// Whether its limits are those of `model`, a bare name.
+    fn is_about(&self, model: &str) -> bool {
+        if self.alone { is_release_of(model, &self.name) } else { is_of_family(model, &self.name) }
+    }
 }
 
 /// The file is compiled in, and a test parses it, so parsing cannot fail.

@@ -72,8 +72,39 @@ fn prices_hold_for_releases_and_not_for_look_alikes() {
     check_price("gpt-5.4-mini-2026-03-17", Some(0.75));
     check_price("gpt-4o:extended", Some(2.5));
     check_price("gpt-4.1", Some(2.0));
-    for unknown in ["claude-sonnet-4-9", "claude-opus-5-7", "gpt-5-pro", "gpt-5.9", "llama3.2:latest", ""] {
+    check_price("gpt-4-0613", Some(30.0));
+    check_price("gpt-4-turbo-2024-04-09", Some(10.0));
+    for unknown in [
+        "claude-haiku-4-9",
+        "gpt-4-32k",
+        "claude-sonnet-4-9",
+        "claude-opus-5-7",
+        "gpt-5-pro",
+        "gpt-5.9",
+        "llama3.2:latest",
+        "",
+    ] {
         check_price(unknown, None);
+    }
+}
+
+/// The models that the project's founding documents name.
+#[test]
+fn models_of_the_founding_documents_have_a_price_and_limits() {
+    for name in ["claude-haiku-4", "claude-sonnet-4", "gpt-4"] {
+        for model in [name, find_alias("claude", name).unwrap_or(name)] {
+            let facts = find(model);
+            assert!(facts.price.is_some() && facts.price_source.is_some(), "{model}: {facts:?}");
+            assert!(facts.context_window.is_some() && facts.max_output.is_some(), "{model}: {facts:?}");
+        }
+    }
+    // Anthropic's service has no model of these names (any more): they stand for the newest one of that generation.
+    assert_eq!(find_alias("claude", "claude-haiku-4"), Some("claude-haiku-4-5"));
+    assert_eq!(find_alias("claude", "claude-sonnet-4"), Some("claude-sonnet-4-6"));
+    assert_eq!(find_alias("claude", "claude-opus-4"), Some("claude-opus-4-8"));
+    // A model of its own keeps its name.
+    for model in ["claude-sonnet-5", "claude-haiku-4-5", "claude-sonnet-4-20250514"] {
+        assert_eq!(find_alias("claude", model), None, "{model}");
     }
 }
 
@@ -90,13 +121,24 @@ fn windows_hold_for_families_and_not_for_look_alikes() {
     check_window("anthropic/claude-opus-5.5", Some(1_000_000));
     check_window("bedrock/us.anthropic.claude-sonnet-5-5-20260928-v1:0", Some(1_000_000));
     check_window("claude-opus-5-5@20260910", Some(1_000_000));
+    check_window("gpt-4-0613", Some(8_192));
+    check_window("gpt-4-turbo-preview", Some(128_000));
     check_window("gpt-4o-mini", Some(128_000));
     check_window("gpt-4.1-mini", Some(1_047_576));
     check_window("gpt-5.4", Some(272_000));
     check_window("o3-mini", Some(200_000));
     check_window("google/gemini-2.5-pro", Some(1_048_576));
     check_window("deepseek-chat", Some(128_000));
-    for unknown in ["", "claudette", "gpt-4", "gpt-oss:20b", "deepseek-r1:8b", "o30", "qwen3-coder"] {
+    for unknown in [
+        "",
+        "claudette",
+        "gpt-4-32k",
+        "gpt-4-1106-preview",
+        "gpt-oss:20b",
+        "deepseek-r1:8b",
+        "o30",
+        "qwen3-coder",
+    ] {
         check_window(unknown, None);
     }
 }

@@ -141,7 +141,7 @@ fn unpriced(config: &Config, prices: &PriceTable, provider: &str, model: Option<
     if known.key_env().is_none() && known.base_url().is_some_and(|url| is_loopback(host_of(url))) {
         return None;
     }
-    let model = model.or_else(|| known.model())?;
+    let model = model.map(|model| known.full_name(model)).or_else(|| known.model())?;
     prices.price(model).is_none().then(|| model.to_owned())
 }
 

@@ -247,6 +247,9 @@ fn costs_that_would_not_be_counted() {
     check("provider:\n  openai:\n    model: other/one\n", &[&no_price("config.yaml:3", "other/one")]);
     check("arbiter:\n  model: other\n", &[&no_price("config.yaml:2", "other")]);
     check("provider:\n  openai: {model: gpt-4.1}\n", &[]);
+    // A short name has the price of its model.
+    check("arbiter:\n  provider: claude\n  model: haiku\n", &[]);
+    check("arbiter:\n  provider: claude\n  model: claude-haiku-4\n", &[]);
     // On this machine nothing is paid.
     check("provider:\n  ollama:\n    model: other\n", &[]);
     // A limit that somebody set holds: without a price the run does not begin.
