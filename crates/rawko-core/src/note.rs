@@ -227,7 +227,7 @@ pub struct DecisionRecord {
     /// The model calls that led to it; the events that answer these calls hold the raw answers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub calls: Vec<EffectId>,
-    /// Why the model's answers could not be used, one entry for each failed attempt.
+    /// Why the model's answers could not be used, one entry for each, and one more if its provider did not answer in the end.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rejected: Vec<String>,
     /// The rule that decided, where one did.
@@ -265,7 +265,7 @@ pub enum DecisionSource {
     Rule,
     /// The decision cache: the same question was answered before.
     Cache,
-    /// The rules, because the model gave no usable answer.
+    /// The rules, because the model gave no usable answer, or its provider none at all.
     Fallback,
     /// A person.
     Human,

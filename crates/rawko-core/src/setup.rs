@@ -214,7 +214,7 @@ impl CacheUse {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArbiterMode {
-    /// A model decides; the rules if it gives no usable answer.
+    /// A model decides; the rules if it gives no usable answer, or none.
     #[default]
     Llm,
     /// The rules decide if they are certain, otherwise a model.

@@ -121,10 +121,12 @@ fn an_empty_answer_and_a_refusal_of_the_arbiter_do_not_stop_the_run() {
 fn provider_errors_are_counted_backed_off_and_end_the_run() {
     let mut bench = Bench::start(setup());
     for _ in 0..2 {
+        bench.select("developer");
         bench.fail_model(ErrorCode::RateLimited);
         assert_eq!(bench.session.state(), State::Selecting);
         bench.fire(TimerPurpose::Backoff);
     }
+    bench.select("developer");
     bench.fail_model(ErrorCode::RateLimited);
     let outcome = bench.ended(Status::Failed);
     assert_eq!(outcome.error.as_ref().unwrap().code, ErrorCode::RateLimited);

@@ -6,7 +6,9 @@ mod session_support;
 
 use rawko_core::machine::State;
 use rawko_core::message::StopReason;
-use rawko_core::session::{Effect, EffectAnswer, Event, PhaseKind, Status, TimerPurpose};
+use rawko_core::session::{
+    DecisionRecord, DecisionSource, Effect, EffectAnswer, Event, Note, PhaseKind, Status, TimerPurpose,
+};
 use rawko_core::setup::{CallRetry, ModelChoice, Setup};
 use rawko_core::{ErrorCode, ErrorInfo, Usage};
 use serde_json::json;
@@ -112,6 +114,7 @@ fn an_outage_is_waited_out_and_no_failure_counts() {
     bench.report("success");
     assert_eq!(bench.session.context().unwrap().total_failures, 0);
     // The next outage begins anew.
+    bench.select("developer");
     down(&mut bench);
     assert_eq!(pause(&bench), 1_000);
 }
@@ -247,9 +250,119 @@ fn another_provider_comes_before_the_wait() {
     assert_eq!(pause(&bench), 1_000);
 }
 
+/// The request that is open to a model, and whether the provider sends it only once.
+#[track_caller]
+fn is_repeat(bench: &Bench) -> bool {
+    let id = bench.open.iter().find_map(|effect| match effect {
+        Effect::CallModel { id, .. } => Some(*id),
+        _ => None,
+    });
+    bench.session.request(id.expect("a call")).unwrap().is_repeat
+}
+
+fn decisions(bench: &Bench) -> Vec<&DecisionRecord> {
+    let all = bench.notes.iter();
+    all.filter_map(|note| match note {
+        Note::DecisionMade(record) => Some(record.as_ref()),
+        _ => None,
+    })
+    .collect()
+}
+
+fn warnings(bench: &Bench) -> Vec<&str> {
+    let all = bench.notes.iter();
+    all.filter_map(|note| match note {
+        Note::Warned { message } => Some(message.as_str()),
+        _ => None,
+    })
+    .collect()
+}
+
 #[test]
-fn the_arbiter_waits_too_and_ctrl_c_ends_the_wait() {
+fn the_rules_decide_while_the_arbiters_provider_is_down() {
     let mut bench = Bench::start(patient(30 * MINUTE));
+    assert!(!is_repeat(&bench), "the provider makes its own attempts");
+    down(&mut bench);
+    assert_eq!((bench.session.state(), bench.session.phase()), (State::Executing, PhaseKind::Turn));
+    let why = "network_error: no connection";
+    let [first] = decisions(&bench)[..] else { panic!("{:?}", bench.notes) };
+    assert_eq!((first.source, first.calls.len()), (DecisionSource::Fallback, 1));
+    assert!(first.rule.is_some());
+    assert_eq!(first.rejected, [format!("p did not answer ({why})")]);
+    let said = format!("the arbiter's provider p does not answer ({why}); the rules decide until it does");
+    assert_eq!(warnings(&bench), [said.as_str()]);
+    assert!(!is_repeat(&bench), "the agent's provider is another one, as far as anybody knows");
+
+    // The next question costs one request, and the user is not warned again.
+    bench.report("success");
+    assert_eq!(bench.session.state(), State::Evaluating);
+    assert!(is_repeat(&bench));
+    down(&mut bench);
+    assert_eq!(decisions(&bench)[1].source, DecisionSource::Fallback);
+    assert_eq!(warnings(&bench).len(), 1);
+    assert_eq!(bench.session.context().unwrap().total_failures, 0);
+
+    // It is back, and has its attempts again.
+    bench.report("success");
+    assert!(is_repeat(&bench));
+    bench.select("developer");
+    assert_eq!(decisions(&bench)[2].source, DecisionSource::Llm);
+    bench.report("success");
+    assert!(!is_repeat(&bench));
+    down(&mut bench);
+    assert_eq!(warnings(&bench).len(), 2, "another outage");
+}
+
+#[test]
+fn every_outage_of_the_arbiter_leads_to_the_rules_and_nothing_else_does() {
+    for code in [ErrorCode::Overloaded, ErrorCode::RateLimited, ErrorCode::NetworkError, ErrorCode::Timeout] {
+        let mut bench = Bench::start(patient(30 * MINUTE));
+        let asked = ErrorInfo { retry_after_ms: Some(20 * MINUTE), ..ErrorInfo::new(code, "later") };
+        fail(&mut bench, asked, None);
+        assert_eq!(bench.session.state(), State::Executing, "{code}");
+    }
+    for code in [
+        ErrorCode::AuthenticationFailed,
+        ErrorCode::ModelUnavailable,
+        ErrorCode::InvalidRequest,
+        ErrorCode::ContextLengthExceeded,
+        ErrorCode::Unknown,
+    ] {
+        let mut bench = Bench::start(patient(30 * MINUTE));
+        fail(&mut bench, ErrorInfo::new(code, "no"), None);
+        bench.ended(Status::Failed);
+    }
+}
+
+#[test]
+fn an_arbiter_that_is_always_cut_off_is_asked_three_times() {
+    let mut bench = Bench::start(patient(30 * MINUTE));
+    for _ in 0..2 {
+        cut(&mut bench);
+        wait(&mut bench);
+    }
+    cut(&mut bench);
+    assert_eq!(bench.session.state(), State::Executing);
+    assert_eq!(decisions(&bench)[0].calls.len(), 3);
+}
+
+#[test]
+fn who_takes_the_run_up_has_the_arbiter_asked_in_full() {
+    let mut bench = Bench::start(patient(30 * MINUTE));
+    down(&mut bench);
+    bench.give(Event::SessionResumed {
+        changed_files: vec![],
+        verify: None,
+        limits: None,
+        lost: rawko_core::session::Lost::default(),
+    });
+    bench.report("success");
+    assert!(!is_repeat(&bench));
+}
+
+#[test]
+fn ctrl_c_ends_a_wait() {
+    let mut bench = working(patient(30 * MINUTE));
     down(&mut bench);
     wait(&mut bench);
     down(&mut bench);

@@ -45,7 +45,7 @@ pub struct Explanation {
     pub input: Option<Value>,
     /// The model calls that led to it, in order.
     pub calls: Vec<ExplainedCall>,
-    /// Why the model's answers could not be used, one entry for each failed attempt.
+    /// Why the model's answers could not be used, one entry for each, and one more if its provider did not answer in the end.
     pub rejected: Vec<String>,
     /// The rule that decided, where one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]

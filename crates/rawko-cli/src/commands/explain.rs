@@ -111,6 +111,9 @@ pub(crate) fn details(one: &Explanation, of: usize, paint: Paint) -> String {
         ("Took:", duration(one.latency_ms)),
         ("Used:", used(one)),
     ];
+    if let Some(why) = one.rejected.last().filter(|_| one.source == DecisionSource::Fallback) {
+        rows.insert(2, ("Because:", clean_line(why)));
+    }
     if let Some(other) = &one.instead_of {
         rows.insert(2, ("In place:", format!("of {} ({})", decision(other), clean_line(other.reason()))));
     }

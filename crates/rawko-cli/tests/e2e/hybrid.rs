@@ -8,11 +8,11 @@ use testkit::{Answer, Asked, ModelServer, Say, Who};
 use crate::answers::{bash, complete, report, select};
 use crate::trial::{Ended, Trial};
 
-const LONG: &str = "Write the answer to life, the universe and everything into answer.txt, check that it is the right one, and have somebody read it.";
+pub(crate) const LONG: &str = "Write the answer to life, the universe and everything into answer.txt, check that it is the right one, and have somebody read it.";
 const SHORT: &str = "Write the answer.";
 
 /// Four agents that do their part; the model judges nothing but what it is asked.
-fn agents(asked: &Asked) -> Answer {
+pub(crate) fn agents(asked: &Asked) -> Answer {
     let has = |tool: &str| asked.tool_names().contains(&tool);
     let system = asked.system();
     let turn = asked.messages().len();
@@ -40,12 +40,15 @@ fn run(task: &str) -> Ended {
         Who::Evaluate => complete("all done"),
         Who::Agent => agents(asked),
     });
-    let trial = Trial::new(server)
-        .file("test.sh", "#!/bin/sh\ngrep -qx 42 answer.txt\n")
-        .user_config("/arbiter/mode", json!("hybrid"));
+    tested(Trial::new(server)).user_config("/arbiter/mode", json!("hybrid")).run(task)
+}
+
+/// A project with a test of the answer.
+pub(crate) fn tested(trial: Trial) -> Trial {
+    let trial = trial.file("test.sh", "#!/bin/sh\ngrep -qx 42 answer.txt\n");
     let script = trial.project().join("test.sh");
     std::fs::set_permissions(script, std::fs::Permissions::from_mode(0o755)).unwrap();
-    trial.run(task)
+    trial
 }
 
 fn questions(ended: &Ended) -> usize {

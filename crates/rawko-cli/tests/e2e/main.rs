@@ -9,6 +9,7 @@
 mod answers;
 mod approvals;
 mod arbiter;
+mod arbiter_down;
 mod attacks;
 mod beginnings;
 mod busy;

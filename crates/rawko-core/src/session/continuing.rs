@@ -134,6 +134,7 @@ impl Run {
         ledger.tree.touched();
         ledger.limit = None;
         ledger.failing = None;
+        ledger.arbiter_is_down = false;
         ledger.set_limits(limits);
         let broke_off = ledger.machine.context().history.last().is_some_and(|last| last.error.is_some());
         let agent = ledger.machine.context().current_mode.clone();

@@ -69,7 +69,7 @@ impl ArbiterExchange {
         &self.conversation
     }
 
-    /// Why answers could not be used, one for each that could not.
+    /// Why answers could not be used, one for each that could not, and why there was none in the end.
     #[must_use]
     pub fn rejected(&self) -> &[String] {
         &self.rejected
@@ -104,6 +104,11 @@ impl ArbiterExchange {
                 if self.rejections < ATTEMPTS { CheckedAnswer::Rejected } else { CheckedAnswer::Exhausted }
             }
         }
+    }
+
+    /// Notes that no answer came, and why.
+    pub(super) fn unanswered(&mut self, why: String) {
+        self.rejected.push(why);
     }
 
     /// Tells the model what is wrong with `answer`. Its tool calls are answered, as providers demand.

@@ -51,6 +51,8 @@ pub(super) struct Ledger {
     pub(super) limit: Option<LimitKind>,
     /// The model call that is made again, while it fails.
     pub(super) failing: Option<FailingCall>,
+    /// The arbiter's provider did not answer the last question, so that the rules decided.
+    pub(super) arbiter_is_down: bool,
     /// How long the execution waited for models, in milliseconds, as far as its deadline has not been moved by it.
     pub(super) waited_ms: u64,
     /// What people have said to questions of this task.
@@ -101,6 +103,7 @@ impl Ledger {
             facts: RunFacts::default(),
             limit: None,
             failing: None,
+            arbiter_is_down: false,
             waited_ms: 0,
             approvals: Approvals::default(),
             pause: None,

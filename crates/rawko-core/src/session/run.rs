@@ -83,6 +83,7 @@ impl Run {
                 if let Some(failing) = &mut self.ledger.failing {
                     failing.paused(paused);
                 }
+                self.ledger.arbiter_is_down = false;
                 // What was written in the meantime is unknown.
                 self.ledger.tree.touched();
                 if let Some(verify) = verify {
@@ -340,7 +341,7 @@ impl Run {
         }
         let mut request = self.phase.request()?;
         self.ledger.spend.limit_answer(id, &mut request);
-        request.is_repeat = self.ledger.is_repeating();
+        request.is_repeat = self.ledger.is_repeating(self.phase.execution().is_some());
         Some(request)
     }
 

@@ -1,7 +1,10 @@
 //! The arbiter's part of a run: a question to a model, one repair, then the rules (`docs/spec/arbiter.md`).
+//!
+//! While the arbiter's provider does not answer, the rules decide. Each later question is put to it again, in one request.
 
 use serde_json::Value;
 
+use super::retrying::may_pass;
 use super::verifying::{Verifying, decided};
 use super::{Next, Phase, Reply};
 use crate::arbiter::{ArbiterQuestion, Ruling, cache_key, evaluate_input, select_input};
@@ -72,6 +75,10 @@ impl Ledger {
         Some(ArbiterQuestion::Evaluate { input: Box::new(input), agents })
     }
 
+    fn rule_or_fallback(&self, question: &ArbiterQuestion) -> Option<Ruling> {
+        question.rule_or_fallback(self.setup.default_agent.as_deref())
+    }
+
     fn arbiter_cache_key(&self, question: &ArbiterQuestion) -> Option<String> {
         let arbiter = &self.setup.arbiter;
         let is_used = match question {
@@ -88,17 +95,17 @@ impl Asking {
             ArbiterMode::Llm => None,
             ArbiterMode::Hybrid => question.rule().filter(|ruling| ruling.certain),
             ArbiterMode::Rules => {
-                let ruling = question.rule_or_fallback(ledger.setup.default_agent.as_deref());
+                let ruling = ledger.rule_or_fallback(&question);
                 let asking = Box::new(Self::new(question, ArbiterExchange::unasked(), ledger));
                 return match ruling {
-                    Some(ruling) => asking.ruled(ruling, ledger, reaction),
+                    Some(ruling) => asking.ruled(ruling, DecisionSource::Rule, ledger, reaction),
                     None => asking.failed(no_agents(), ledger, reaction),
                 };
             }
         };
         if let Some(ruling) = ruling {
             let asking = Box::new(Self::new(question, ArbiterExchange::unasked(), ledger));
-            return asking.ruled(ruling, ledger, reaction);
+            return asking.ruled(ruling, DecisionSource::Rule, ledger, reaction);
         }
         let prompt = question.prompt(&ledger.setup.arbiter.templates);
         let exchange = ArbiterExchange::new(ledger.new_conversation(), prompt);
@@ -246,7 +253,32 @@ impl Asking {
             // The server may refuse a limit that it was only asked for because of a cut.
             return self.fall_back(ledger, reaction);
         }
+        if may_pass(error.code) {
+            return self.unanswered(&error, ledger, reaction);
+        }
         self.broken(error)
+    }
+
+    /// The provider does not answer, and no other is left: the rules decide. The agents may have another provider, or
+    /// another model of this one.
+    fn unanswered(
+        mut self: Box<Self>,
+        error: &ErrorInfo,
+        ledger: &mut Ledger,
+        reaction: &mut Reaction,
+    ) -> Next {
+        let provider = &self.model.provider;
+        let why = format!("{}: {}", error.code, error.message);
+        if !std::mem::replace(&mut ledger.arbiter_is_down, true) {
+            reaction.warn(format!(
+                "the arbiter's provider {provider} does not answer ({why}); the rules decide until it does"
+            ));
+        }
+        self.exchange.unanswered(format!("{provider} did not answer ({why})"));
+        match ledger.rule_or_fallback(&self.question) {
+            Some(ruling) => self.ruled(ruling, DecisionSource::Fallback, ledger, reaction),
+            None => self.broken(no_agents()),
+        }
     }
 
     fn broken(&self, error: ErrorInfo) -> Next {
@@ -265,9 +297,15 @@ impl Asking {
         }
     }
 
-    fn ruled(self: Box<Self>, ruling: Ruling, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    fn ruled(
+        self: Box<Self>,
+        ruling: Ruling,
+        source: DecisionSource,
+        ledger: &mut Ledger,
+        reaction: &mut Reaction,
+    ) -> Next {
         let Ruling { decision, rule, certain: _ } = ruling;
-        self.decided(decision, DecisionSource::Rule, Some(rule), ledger, reaction)
+        self.decided(decision, source, Some(rule), ledger, reaction)
     }
 
     fn decided(

@@ -4,6 +4,8 @@
 //! What the machine counts as a failure is a call that was given up. Two kinds are told apart: an answer that had begun and
 //! was cut off costs tokens, so that it is asked for only a few times; an outage costs nothing and is waited out as long as
 //! the setup's patience lasts. A quota names its own end, which is waited for within the run's time.
+//!
+//! Only agents wait out an outage or a quota. The arbiter does not, because the rules can decide in its place.
 
 use super::{Next, Phase};
 use crate::error::{ErrorCode, ErrorInfo};
@@ -109,6 +111,9 @@ impl Ledger {
         let has_alternative = phase.has_alternative();
         let CallFailure { error, was_cut } = failure;
         let retry = self.setup.retry.filter(|_| may_pass(error.code))?;
+        if !was_cut && matches!(phase, Phase::Asking(_)) {
+            return None;
+        }
         if has_alternative && !was_cut {
             return None;
         }
@@ -139,6 +144,7 @@ impl Ledger {
     /// agents' one.
     pub(in crate::session) fn answered_again(&mut self, to_agent: bool) {
         self.failing = self.failing.take().filter(|failing| failing.by_agent != to_agent);
+        self.arbiter_is_down &= to_agent;
     }
 
     /// The number of the next attempt of the call that keeps failing.
@@ -146,14 +152,16 @@ impl Ledger {
         self.failing.as_ref().map_or(1, |failing| failing.attempts.saturating_add(1))
     }
 
-    /// Whether the call that is made now is one that the session repeats by itself.
-    pub(in crate::session) fn is_repeating(&self) -> bool {
-        self.failing.is_some() && self.setup.retry.is_some_and(|retry| retry.patience_ms > 0)
+    /// Whether the call that an agent or the arbiter makes now is one that the session repeats by itself.
+    pub(in crate::session) fn is_repeating(&self, by_agent: bool) -> bool {
+        let is_own = self.failing.as_ref().is_some_and(|failing| failing.by_agent == by_agent);
+        let is_patient = self.setup.retry.is_some_and(|retry| retry.patience_ms > 0);
+        is_own && is_patient || !by_agent && self.arbiter_is_down
     }
 }
 
 /// Whether the same request may succeed later.
-fn may_pass(code: ErrorCode) -> bool {
+pub(super) fn may_pass(code: ErrorCode) -> bool {
     match code {
         ErrorCode::RateLimited | ErrorCode::Overloaded | ErrorCode::NetworkError | ErrorCode::Timeout => true,
         ErrorCode::ToolFailure
