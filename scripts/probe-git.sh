@@ -21,9 +21,9 @@ quoted() { sed -e 's/\\/\\\\/g; s/"/\\"/g; s/\t/\\t/g' <<<"$1" | awk 'BEGIN { pr
 # Whether git starts something for a user who looks around below a folder.
 fires() {
   rm -f "$place/CANARY"
-  (cd "$1" && export HOME="$place/nobody" CANARY="$place/CANARY" && find . -type d -print | while read -r folder; do (
+  (cd "$1" && export HOME="$place/nobody" CANARY="$place/CANARY" && find . \( -path '*/objects/*' -o -name .rawko \) -prune -o -type d -print | while read -r folder; do (
     cd "$folder" || exit
-    for words in status 'log -1 --show-signature' diff 'add -n .' 'submodule status' fetch st; do git $words; done
+    for words in status diff 'log -1 --show-signature' 'add -n .' st; do [ -e "$CANARY" ] || git $words; done
   ) >/dev/null 2>&1 </dev/null; done)
   [ -e "$place/CANARY" ]
 }

@@ -15,9 +15,9 @@ use crate::trial::Trial;
 /// Every setting by which git starts a program, and what it starts. Only the user has the variable.
 const ARMED: &str = include_str!("armed.gitconfig");
 
-/// What the user types, in every folder of a tree.
-const USERS: &str = r#"find . -type d -print | while read -r folder; do (cd "$folder"
-    for words in status 'log -1 --show-signature' diff 'add -n .' 'submodule status' fetch st; do git $words; done
+/// What the user types, in every folder of a tree, until something was started. Nobody looks into single objects.
+const USERS: &str = r#"find . \( -path '*/objects/*' -o -name .rawko \) -prune -o -type d -print | while read -r folder; do (cd "$folder"
+    for words in status diff 'log -1 --show-signature' 'add -n .' st; do [ -e "$CANARY" ] || git $words; done
 ) >/dev/null 2>&1 </dev/null; done; true"#;
 
 /// One thing that an agent does.
@@ -90,7 +90,8 @@ fn check(theirs: &str, runs: &[&[Does]]) -> Vec<(String, bool)> {
     shell(&trial.project(), theirs);
     let mut said = Vec::new();
     for run in runs {
-        let ended = trial.served_by(developer(run.iter().map(|does| does.answer()))).run("Do it.");
+        let ended =
+            trial.served_by(developer(run.iter().map(|does| does.answer()))).start("Do it.").end_unchecked();
         ended.exits(0);
         assert!(!is_fired(&ended.trial.project()), "{}", ended.stdout);
         said = ended.results("Write");
@@ -219,7 +220,7 @@ fn honest_repositories_go_on_working() {
         printf '#!/bin/sh\\ntouch ran\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; git commit -q --allow-empty -m a; test -e ran; \
         git -c protocol.file.allow=always submodule --quiet add ../remote.git sub; git commit -qm sub; echo works";
     let go_on = "set -e; git -C made status; cd clone; git commit -q --allow-empty -m b; git push -q origin HEAD; git fetch -q; \
-        git -C ../remote.git log -2 >/dev/null; cd ../tree; git status; git commit -q --allow-empty -m c; cd ../fixture; git status; \
+        git --git-dir=../remote.git log -2 >/dev/null; cd ../tree; git status; git commit -q --allow-empty -m c; cd ../fixture; git status; \
         git submodule status | grep -q ' sub '; git -C sub log -1; cd ..; echo works";
     let with_identity = |script: &str| bash(&format!("{}; {script}", identity.join("; ")));
     for trial in [Trial::without_git, Trial::new] {
