@@ -248,7 +248,7 @@ fn a_plan_of_another_version_is_not_carried_out() {
     let plan = serde_json::to_value(&trial.plan).unwrap();
     let Report::Unfit { why } = said_to(&format!("0.0.0-other\n{plan}")) else { panic!() };
     assert!(why.contains("the program that asks it of 0.0.0-other: install rawko 0.0.0-other"), "{why}");
-    let mut newer = plan.clone();
+    let mut newer = plan;
     newer["alsoForbidden"] = serde_json::json!(true);
     let Report::Failed { what } = said_to(&format!("{}\n{newer}", env!("CARGO_PKG_VERSION"))) else {
         panic!()
