@@ -117,7 +117,7 @@ async fn run(path: &str, change: impl FnOnce(RawkoBuilder) -> RawkoBuilder) -> R
         match event {
             RunEvent::SessionStarted { confined: by, .. } => confined = by,
             RunEvent::Note(Note::ToolFinished { tool, outcome, .. }) if tool == "Bash" => {
-                result = Some(outcome)
+                result = Some(outcome);
             }
             _ => {}
         }
