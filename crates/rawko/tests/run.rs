@@ -164,7 +164,7 @@ async fn every_effect_is_in_the_journal_before_its_answer() {
 async fn a_wait_of_ten_minutes_is_told_with_its_end_and_can_be_cancelled() {
     let dir = tempfile::tempdir().unwrap();
     let limited = json!({"code": "rate_limited", "message": "slow down", "retryAfterMs": 600_000});
-    let replies = json!([{"for": "select", "error": limited}]);
+    let replies = json!([select("developer"), {"for": "developer", "error": limited}]);
     let mut run = builder(dir.path(), replies).build().unwrap().run("do it").unwrap();
     let mut events = run.events();
     let control = run.control();
