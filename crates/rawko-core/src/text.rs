@@ -54,6 +54,17 @@ pub fn harmless(text: &str) -> String {
     text.chars().filter(is_harmless).collect()
 }
 
+/// A word as a shell reads it back, quoted if needed.
+#[must_use]
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
 /// `bytes` in lower-case hexadecimal, two digits each.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {
@@ -78,6 +89,19 @@ pub fn is_plain_name(name: &str, longest: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_are_quoted_where_a_shell_would_take_them_apart() {
+        for (word, expected) in [
+            ("--format=%h", "--format=%h"),
+            ("a b", "'a b'"),
+            ("", "''"),
+            ("it's", r"'it'\''s'"),
+            ("$(x)", "'$(x)'"),
+        ] {
+            assert_eq!(shell_word(word), expected);
+        }
+    }
     use proptest::prelude::*;
 
     #[track_caller]

@@ -1,12 +1,14 @@
 //! Which commands verify a run's work, and where they come from.
 
+use std::path::{Path, PathBuf};
+
 use rawko_core::setup::{Setup, VerifySetup};
 use rawko_core::text::truncate;
 use serde::Serialize;
 
+use crate::checks::{FoundCommand, Machine, folder_of, look};
 use crate::config::{ConfigReport, Origin, ReportedSetting};
 use crate::rawko::Rawko;
-use crate::verification_commands::{FoundCommand, look};
 
 /// Default time limit of one command.
 const DEFAULT_TIMEOUT_MS: u64 = 15 * 60 * 1000;
@@ -37,8 +39,7 @@ impl Rawko {
             let origin = Some(self.loaded.provenance.origin("/verify/commands").clone());
             return VerificationPlan { commands, timeout_ms, origin, found: Vec::new() };
         }
-        let path = (self.builder.environment)("PATH");
-        let found = look(self.tree(), path.as_deref().map(AsRef::as_ref));
+        let found = self.found_from(&self.working_folder());
         let usable = found.iter().filter(|found| found.missing.is_none());
         VerificationPlan {
             commands: usable.map(|found| found.command.clone()).collect(),
@@ -46,6 +47,33 @@ impl Rawko {
             origin: None,
             found,
         }
+    }
+
+    /// The commands that are found from this folder of the tree upwards.
+    fn found_from(&self, folder: &Path) -> Vec<FoundCommand> {
+        let variable = |name: &str| (self.builder.environment)(name).filter(|value| !value.is_empty());
+        let machine = Machine {
+            path: variable("PATH").map(Into::into),
+            virtual_env: variable("VIRTUAL_ENV").map(Into::into),
+            home: variable("HOME").map(Into::into),
+        };
+        look(self.tree(), folder, &machine)
+    }
+
+    /// The folder of the tree in which rawko was started. In a work tree in the project's place, it is the one that stands
+    /// for it there.
+    fn working_folder(&self) -> PathBuf {
+        let tree = self.tree();
+        let real = |path: &Path| path.canonicalize().ok();
+        let in_tree = || {
+            let folder = real(self.builder.folder.as_deref()?)?;
+            if folder.starts_with(real(tree)?) {
+                return Some(folder);
+            }
+            let inside = folder.strip_prefix(real(self.project())?).ok()?;
+            Some(tree.join(inside)).filter(|folder| folder.is_dir())
+        };
+        in_tree().unwrap_or_else(|| tree.to_owned())
     }
 
     /// The same, in the form of a run's setup.
@@ -71,8 +99,15 @@ impl Rawko {
     /// the journal.
     pub(crate) fn unknown_verification(&self, recorded: &Setup) -> Option<String> {
         let recorded = recorded.verify.as_ref().filter(|_| self.builder.overrides.verify.is_none())?;
-        let today = self.verification_plan().commands;
-        let unknown = recorded.commands.iter().find(|command| !today.contains(command))?;
+        let today = self.verification_plan();
+        let is_known = |command: &String| {
+            // What was found is found again from its own folder, wherever rawko is started today.
+            let found = || self.found_from(&self.tree().join(folder_of(command).unwrap_or_default()));
+            today.commands.contains(command)
+                || (today.origin.is_none()
+                    && found().iter().any(|found| found.missing.is_none() && found.command == *command))
+        };
+        let unknown = recorded.commands.iter().find(|command| !is_known(command))?;
         let command = truncate(&unknown.escape_debug().to_string(), 100);
         Some(format!(
             "`{command}` was recorded as a verification command, but is not one today: pass the commands again \

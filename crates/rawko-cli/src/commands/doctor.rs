@@ -52,19 +52,22 @@ struct DoctorFinding {
     detail: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
+    /// The commands that would verify a run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    commands: Option<Vec<String>>,
 }
 
 impl DoctorFinding {
     fn ok(name: &'static str, detail: impl Into<String>) -> Self {
-        Self { name, health: Health::Ok, detail: detail.into(), fix: None }
+        Self { name, health: Health::Ok, detail: detail.into(), fix: None, commands: None }
     }
 
     fn warning(name: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { name, health: Health::Warning, detail: detail.into(), fix: Some(fix.into()) }
+        Self { name, health: Health::Warning, detail: detail.into(), fix: Some(fix.into()), commands: None }
     }
 
     fn problem(name: &'static str, detail: impl Into<String>, fix: impl Into<String>) -> Self {
-        Self { name, health: Health::Problem, detail: detail.into(), fix: Some(fix.into()) }
+        Self { name, health: Health::Problem, detail: detail.into(), fix: Some(fix.into()), commands: None }
     }
 }
 
@@ -240,15 +243,21 @@ fn limits(rawko: &Rawko) -> Option<DoctorFinding> {
 }
 
 fn verification(rawko: &Rawko) -> DoctorFinding {
+    let plan = rawko.verification_plan();
+    let commands = Some(plan.commands.clone());
+    DoctorFinding { commands, ..verified_by(plan) }
+}
+
+fn verified_by(plan: VerificationPlan) -> DoctorFinding {
     const NAME: &str = "verification";
-    let VerificationPlan { commands, origin, found, .. } = rawko.verification_plan();
+    let VerificationPlan { commands, origin, found, .. } = plan;
     let listed = commands.iter().map(|command| format!("`{}`", clean_line(command)));
     let listed = listed.collect::<Vec<_>>().join(", ");
     let missing: Vec<String> = found
         .iter()
         .filter_map(|found| {
             let program = found.missing.as_ref()?;
-            Some(format!("{} suggests `{}`, but there is no {program} in PATH", found.because, found.command))
+            Some(format!("{} suggests `{}`, but {program} is not installed", found.because, found.command))
         })
         .collect();
     let claimed = "runs can only end as claimed";

@@ -4,7 +4,6 @@ mod clock;
 mod difference;
 mod figure;
 mod paint;
-mod quoted;
 mod sanitize;
 mod table;
 
@@ -12,6 +11,6 @@ pub(crate) use clock::Clock;
 pub(crate) use difference::field_difference;
 pub(crate) use figure::{about, age, cost, counted, duration, tokens};
 pub(crate) use paint::Paint;
-pub(crate) use quoted::quoted;
+pub(crate) use rawko_core::text::shell_word as quoted;
 pub(crate) use sanitize::{Sanitizer, clean, clean_line, escape_json, escaped, escaped_line};
 pub(crate) use table::{Table, indent, wrap};

@@ -72,17 +72,32 @@ fn what_would_verify_a_run_is_told() {
         None,
     );
     place.write("go.mod", "");
-    check_verification(&place, &path, &["warning", "go.mod suggests `go test ./...`", "no go in PATH"], None);
+    check_verification(
+        &place,
+        &path,
+        &["warning", "go.mod suggests `go test ./...`", "go is not installed"],
+        None,
+    );
     fs::write(bin.join("go"), "").unwrap();
     fs::set_permissions(bin.join("go"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let line = r#"verify.commands = ["go test ./..."] # found: go.mod"#;
-    check_verification(&place, &path, &["\"ok\"", "`go test ./...`, found by go.mod"], Some(line));
+    check_verification(
+        &place,
+        &path,
+        &["\"ok\"", "`go test ./...`, found by go.mod", r#""commands":["go test ./..."]"#],
+        Some(line),
+    );
     place.write(".rawko/config.yaml", "verify: [make ci]\n");
     let line = r#"verify.commands = ["make ci"] # .rawko/config.yaml:1"#;
     check_verification(&place, &path, &["\"ok\"", "`make ci`, set by .rawko/config.yaml:1"], Some(line));
     place.write(".rawko/config.yaml", "verify: []\n");
     let line = "verify.commands = [] # .rawko/config.yaml:1";
-    check_verification(&place, &path, &["\"ok\"", "turned off by .rawko/config.yaml:1"], Some(line));
+    check_verification(
+        &place,
+        &path,
+        &["\"ok\"", "turned off by .rawko/config.yaml:1", r#""commands":[]"#],
+        Some(line),
+    );
 }
 
 #[test]

@@ -26,6 +26,7 @@ mod durable;
 mod endings;
 mod evaluation;
 mod forks;
+mod found_checks;
 mod git_repositories;
 mod habits;
 mod hybrid;

@@ -93,4 +93,4 @@ pub use time_limit::TimeLimit;
 pub use trust::{NO_CONFIGURATION, TrustError, TrustStore};
 pub use verify::VerifyConfig;
 pub use web::{BraveConfig, SearchConfig, WebConfig};
-pub(crate) use yaml::escape;
+pub(crate) use yaml::{escape, yaml_value};

@@ -38,6 +38,11 @@ impl YamlError {
     }
 }
 
+/// The value of a YAML text that is not rawko's own; `None` where it cannot be read.
+pub(crate) fn yaml_value(text: &str) -> Option<Value> {
+    Document::parse(text, 0).ok().map(|document| document.value)
+}
+
 impl Document {
     /// Parses `text`, whose first line is line `first_line` (from 0) of its file. An empty text is an empty mapping.
     pub(super) fn parse(text: &str, first_line: usize) -> Result<Self, Vec<YamlError>> {

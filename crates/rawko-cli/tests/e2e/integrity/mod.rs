@@ -22,6 +22,7 @@ use testkit::{Answer, ModelServer};
 
 use crate::answers::{bash, developer};
 use crate::trial::{Ended, Trial};
+pub(crate) use pytest::programs as pytest_programs;
 
 /// Go's packages, built once: a command in a sandbox keeps its changes to a cache for itself.
 const GO_CACHE: &str = concat!(env!("CARGO_TARGET_TMPDIR"), "/go");

@@ -26,7 +26,7 @@ const PYTEST: Project = Project { files: FILES, verify: &["python3 -m pytest"] }
 const FIX: &str = "sed -i 's/a - b/a + b/' app.py";
 
 /// The folder of programs of an environment with pytest; `None` where it cannot be made.
-fn programs() -> Option<PathBuf> {
+pub(crate) fn programs() -> Option<PathBuf> {
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("pytest");
     let done = folder.join("done");
     // Each test is a process of its own.
