@@ -33,7 +33,7 @@ fn check_in(folder: &str, programs: &[&str], files: &[(&str, &str)], expected: &
         write(&bin.join(name), EXECUTABLE);
     }
     let machine = Machine {
-        path: Some(bin.clone().into()),
+        path: Some(bin.into()),
         virtual_env: Some(project.join("active")),
         home: Some(scene.path().join("home")),
     };
