@@ -5,6 +5,7 @@
 //! it needs from a project: the event that opens a session, and a performer of effects. It keeps no journal and applies no
 //! events.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, Stamped};
 use rawko_tools::FileTracker;
 use tokio::sync::mpsc;
 
+use crate::assemble::Providers;
 use crate::driver::{Past, Signal, now};
 use crate::error::Error;
 use crate::journal::{Folded, JournalError, JournalHeader, JournalWriter, Record, SeenByAgent, fold};
@@ -62,6 +64,16 @@ impl Rawko {
         let header = JournalHeader { seal: None, ..header };
         let event = Event::TaskStarted { task, setup: Box::new(setup), shared_events: 0 };
         Ok(Opening { event, header })
+    }
+
+    /// What takes the secrets that this process knows out of what its user says.
+    #[must_use]
+    pub fn event_redactor(&self) -> EventRedactor {
+        let provider = &self.config().config.provider;
+        let names = provider.named.keys().chain(&provider.default);
+        let with_keys: Providers =
+            names.filter_map(|name| Some((name.clone(), self.provider(name).ok()?))).collect();
+        EventRedactor(self.redactor(&with_keys))
     }
 
     /// Gives a session of this project to whoever drives it elsewhere: one that has not ended, or that a limit or its provider
@@ -125,6 +137,11 @@ impl Rawko {
             });
         };
         let providers = self.providers(setup)?;
+        let missing = |name: &String| match self.provider(name) {
+            Err(error @ Error::NoKey { .. }) => Some((name.clone(), error.to_string())),
+            _ => None,
+        };
+        let keyless = providers.keys().filter_map(missing).collect();
         take_scripts_up(&providers, folded);
         let tracker = Arc::new(FileTracker::new());
         track(&tracker, &folded.seen);
@@ -141,7 +158,7 @@ impl Rawko {
             past: &Past::of(folded),
         });
         let trace = telemetry::trace(self, header);
-        Ok(EffectPerformer { performer: Arc::new(performer), redactor, tracker, trace })
+        Ok(EffectPerformer { performer: Arc::new(performer), redactor, tracker, trace, keyless })
     }
 }
 
@@ -164,12 +181,39 @@ pub fn is_record_of_session(name: &str) -> bool {
     name.starts_with("checks") && name.ends_with(".json") && !name.contains('/')
 }
 
+/// Takes secrets out of what a person says to a session that is driven elsewhere, before it leaves this process: what the engine
+/// records is read by more people than the session is.
+pub struct EventRedactor(Redactor);
+
+impl std::fmt::Debug for EventRedactor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EventRedactor").finish_non_exhaustive()
+    }
+}
+
+impl EventRedactor {
+    /// The event without secrets, as a local run would apply it.
+    #[must_use]
+    pub fn event(&self, mut event: Event) -> Event {
+        self.0.event(&mut event);
+        event
+    }
+
+    /// The same for a text.
+    #[must_use]
+    pub fn text(&self, text: &str) -> String {
+        self.0.text(text)
+    }
+}
+
 /// Performs the effects of one session, one after another or side by side.
 pub struct EffectPerformer {
     performer: Arc<Performer>,
     redactor: Arc<Redactor>,
     tracker: Arc<FileTracker>,
     trace: SessionTrace,
+    /// Why calls of a provider cannot be made here, by its name.
+    keyless: BTreeMap<String, String>,
 }
 
 impl std::fmt::Debug for EffectPerformer {
@@ -218,11 +262,12 @@ impl EffectPerformer {
         Some(event)
     }
 
-    /// An event of the user's, without secrets.
+    /// Why calls of this provider cannot be made here: its key is missing ([`RawkoBuilder::keys_when_called`]).
+    ///
+    /// [`RawkoBuilder::keys_when_called`]: crate::RawkoBuilder::keys_when_called
     #[must_use]
-    pub fn without_secrets(&self, mut event: Event) -> Event {
-        self.redactor.event(&mut event);
-        event
+    pub fn missing_key(&self, provider: &str) -> Option<&str> {
+        self.keyless.get(provider).map(String::as_str)
     }
 
     /// Tells the tools what agents have seen elsewhere.
@@ -247,7 +292,9 @@ impl EffectPerformer {
     }
 
     fn redacted(&self, effect: EffectId, answer: EffectAnswer) -> Option<EffectAnswer> {
-        match self.without_secrets(Event::answered(effect, answer)) {
+        let mut event = Event::answered(effect, answer);
+        self.redactor.event(&mut event);
+        match event {
             Event::Answered { effect: _, answer } => Some(answer),
             _ => None,
         }

@@ -99,7 +99,7 @@ pub use cancel::{Cancelled, cancel};
 pub use checks::FoundCommand;
 pub use control::{RunControl, SteerReply, Steered};
 pub use decision_cache::DecisionCache;
-pub use elsewhere::{EffectPerformer, HandOver, Opening, is_record_of_session};
+pub use elsewhere::{EffectPerformer, EventRedactor, HandOver, Opening, is_record_of_session};
 pub use error::Error;
 pub use evaluate::{
     Agreement, Evaluation, EvaluationMode, EvaluationOptions, EvaluationReport, FailedAnswer, Latency, Share,
