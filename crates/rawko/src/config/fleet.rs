@@ -1,6 +1,7 @@
 //! `fleet:` — where the fleet is that tasks are submitted to (`docs/fleets.md`). Keys and certificates are never here: they are
 //! in Temporal's own variables and files.
 
+use rawko_core::TimeSpan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -31,6 +32,9 @@ pub struct FleetConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub store: Option<String>,
+    /// How long a worker may be silent before its step is another one's, from 1s to 1h. Default: `10s`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub takeover: Option<TimeSpan>,
 }
 
 impl Claims<'_> {

@@ -137,6 +137,7 @@ pub(super) const CONFIG: &[(&str, Needs)] = &[
     ("/fleet/profile", Judged),
     ("/fleet/queue", Judged),
     ("/fleet/store", Judged),
+    ("/fleet/takeover", Nothing("a step goes on elsewhere sooner or later")),
     ("/verify/*", Judged),
     ("/verify/commands", Judged),
     ("/verify/timeout", NoMoreThan(|| None)),
