@@ -34,6 +34,18 @@ pub enum StoreError {
         /// Why not.
         source: Box<object_store::Error>,
     },
+    /// It is not the store that was meant: another one, or an empty one in its place.
+    #[error(
+        "the store {store} {has}, and the one of these tasks has the mark {wanted}: bring its folder or bucket back, or name it with --store"
+    )]
+    OtherStore {
+        /// Where it was looked for.
+        store: String,
+        /// What was found there.
+        has: String,
+        /// The mark of the store that was meant.
+        wanted: String,
+    },
     /// A blob is not there.
     #[error(
         "the store {store} has no blob {hash}: do all workers use the same store, and was nothing removed from it?"
@@ -90,4 +102,20 @@ pub enum StoreError {
         /// The segment that differs from those before it.
         key: String,
     },
+}
+
+impl StoreError {
+    /// Whether another machine may not have this trouble: the store cannot be reached or used from here.
+    #[must_use]
+    pub fn is_local(&self) -> bool {
+        match self {
+            Self::Location { .. } | Self::Failed { .. } | Self::OtherStore { .. } => true,
+            Self::Name { .. }
+            | Self::NoBlob { .. }
+            | Self::Damaged { .. }
+            | Self::Event { .. }
+            | Self::Gap { .. }
+            | Self::Conflict { .. } => false,
+        }
+    }
 }

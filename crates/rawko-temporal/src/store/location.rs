@@ -10,9 +10,12 @@ use object_store::local::LocalFileSystem;
 
 use super::error::StoreError;
 
-pub(super) fn open(location: &str, secrets: &[(String, String)]) -> Result<Arc<dyn ObjectStore>, StoreError> {
+/// The store, and the folder that it is in.
+pub(super) type Opened = (Arc<dyn ObjectStore>, Option<PathBuf>);
+
+pub(super) fn open(location: &str, secrets: &[(String, String)]) -> Result<Opened, StoreError> {
     if let Some(rest) = location.strip_prefix("s3://") {
-        return bucket(location, rest, secrets);
+        return Ok((bucket(location, rest, secrets)?, None));
     }
     let path = match location.split_once("://") {
         None => location,
@@ -22,7 +25,8 @@ pub(super) fn open(location: &str, secrets: &[(String, String)]) -> Result<Arc<d
         }
         Some(_) => return Err(cannot(location, "use a path, file:///… or s3://bucket/prefix")),
     };
-    folder(location, &PathBuf::from(path))
+    let path = PathBuf::from(path);
+    Ok((folder(location, &path)?, Some(path)))
 }
 
 fn folder(location: &str, path: &std::path::Path) -> Result<Arc<dyn ObjectStore>, StoreError> {

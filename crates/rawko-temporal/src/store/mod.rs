@@ -4,6 +4,8 @@
 //! and everybody else gets what that one wrote. So an activity that is done twice, at the same time or after a crash,
 //! leaves what one of them would have left. The events of a task are kept on top of that, in [`EventLog`].
 //!
+//! A store has a mark, so that an empty one in its place is not taken for it.
+//!
 //! This module knows nothing of what it keeps, nor when it is no longer needed.
 
 mod error;
@@ -14,7 +16,9 @@ mod location;
 mod tests;
 
 use std::fmt;
+use std::path::Path as FilePath;
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use futures_util::TryStreamExt as _;
@@ -26,11 +30,17 @@ pub use error::StoreError;
 pub use events::EventLog;
 use keys::{checked_hash, checked_key};
 
+/// The key of the store's mark.
+const MARK: &str = "rawko-store";
+/// How long a mark is.
+const MARK_DIGITS: usize = 16;
+
 /// Where the workers of a fleet keep what they share. Copies share one connection.
 #[derive(Clone)]
 pub struct SharedStore {
     objects: Arc<dyn ObjectStore>,
     location: Arc<str>,
+    folder: Option<Arc<FilePath>>,
 }
 
 /// What became of a key that was to be created.
@@ -57,13 +67,55 @@ impl SharedStore {
     /// # Errors
     /// As [`SharedStore::open`].
     pub fn open_with(location: &str, secrets: &[(String, String)]) -> Result<Self, StoreError> {
-        Ok(Self { objects: location::open(location, secrets)?, location: location.into() })
+        let (objects, folder) = location::open(location, secrets)?;
+        Ok(Self { objects, location: location.into(), folder: folder.map(Arc::from) })
     }
 
     /// Where it is, as it was given.
     #[must_use]
     pub fn location(&self) -> &str {
         &self.location
+    }
+
+    /// The mark of the store, which tells it from an empty one in the same place; `None` if nobody has marked it.
+    ///
+    /// # Errors
+    /// If the store cannot be reached.
+    pub async fn mark(&self) -> Result<Option<String>, StoreError> {
+        let mark = self.get(MARK).await?;
+        Ok(mark.map(|mark| String::from_utf8_lossy(&mark).trim().to_owned()))
+    }
+
+    /// Marks the store, unless it is marked, and gives its mark.
+    ///
+    /// # Errors
+    /// If the store cannot be reached or written.
+    pub async fn marked(&self) -> Result<String, StoreError> {
+        if let Some(mark) = self.mark().await? {
+            return Ok(mark);
+        }
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let made_of = format!("{} {} {}", since.as_nanos(), std::process::id(), self.location);
+        let mut mark = hex::encode(Sha256::digest(made_of));
+        mark.truncate(MARK_DIGITS);
+        match self.create(MARK, mark.clone().into()).await? {
+            Creation::Created => Ok(mark),
+            Creation::Existing(theirs) => Ok(String::from_utf8_lossy(&theirs).trim().to_owned()),
+        }
+    }
+
+    /// Refuses a store that is not the one with this mark: what it should hold would be missing, and nobody would notice.
+    ///
+    /// # Errors
+    /// [`StoreError::OtherStore`] if its mark is missing or another one.
+    pub async fn check_mark(&self, wanted: &str) -> Result<(), StoreError> {
+        let found = self.mark().await?;
+        if found.as_deref() == Some(wanted) {
+            return Ok(());
+        }
+        let has = found.map_or_else(|| "has no mark".to_owned(), |mark| format!("has the mark {mark}"));
+        let (store, wanted) = (self.location.to_string(), wanted.to_owned());
+        Err(StoreError::OtherStore { store, has, wanted })
     }
 
     /// The events of a task.
@@ -181,6 +233,11 @@ impl SharedStore {
     }
 
     async fn put(&self, key: &Path, content: Bytes, mode: PutMode) -> Result<(), Error> {
+        // It would be made anew, and be empty.
+        if let Some(folder) = self.folder.as_ref().filter(|folder| !folder.is_dir()) {
+            let source = format!("the folder {} is gone", folder.display()).into();
+            return Err(Error::Generic { store: "folder", source });
+        }
         self.objects.put_opts(key, content.into(), PutOptions::from(mode)).await.map(drop)
     }
 

@@ -340,3 +340,36 @@ proptest! {
         });
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_is_marked_once_and_told_from_another_one() {
+    with_each("marks", |store| async move {
+        assert_eq!(store.mark().await.unwrap(), None);
+        let refused = store.check_mark("0123456789abcdef").await.unwrap_err();
+        assert!(refused.to_string().contains("has no mark") && refused.is_local(), "{refused}");
+        let marks = futures_util::future::join_all((0..8).map(|_| store.marked())).await;
+        let mark = marks[0].as_ref().unwrap().clone();
+        assert!(marks.iter().all(|other| *other.as_ref().unwrap() == mark), "{marks:?}");
+        assert_eq!(store.marked().await.unwrap(), mark);
+        store.check_mark(&mark).await.unwrap();
+        let refused = store.check_mark("0123456789abcdef").await.unwrap_err().to_string();
+        assert!(refused.contains(&mark) && refused.contains("0123456789abcdef"), "{refused}");
+    })
+    .await;
+    let ((_one, first), (_two, second)) = (in_folder(), in_folder());
+    assert_ne!(first.marked().await.unwrap(), second.marked().await.unwrap());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_folder_that_is_gone_is_not_made_anew() {
+    let (folder, store) = in_folder();
+    store.put_blob(bytes("before")).await.unwrap();
+    let path = folder.path().join("store");
+    std::fs::rename(&path, folder.path().join("kept")).unwrap();
+    let refused = store.put_blob(bytes("after")).await.unwrap_err();
+    assert!(refused.to_string().contains("is gone") && refused.is_local(), "{refused}");
+    assert!(store.create("tasks/one", Bytes::new()).await.is_err());
+    assert!(!path.exists());
+    std::fs::rename(folder.path().join("kept"), &path).unwrap();
+    store.put_blob(bytes("after")).await.unwrap();
+}
