@@ -13,10 +13,16 @@ use temporalio_sdk::activities::ActivityContext;
 
 use crate::budget::{self, Reservation};
 use crate::codec::MOST_BYTES;
-use crate::failed::{for_good, once_more};
+use crate::failed::{for_good, once_more, why_handed_back};
+use crate::faults::Kind;
 use crate::perform::{self, Attempt};
-use crate::task::{Begun, Closed, Performed, Place, TaskSpec, ToClose, ToLoad, ToPerform};
+use crate::shown::EngineState;
+use crate::task::{Begun, Closed, Performed, TaskSpec, ToClose, ToKeep, ToLoad, ToPerform};
+use crate::worker::HEARTBEATS;
 use crate::workspace::Workspaces;
+
+/// Attempts at one activity that count: with the pauses between them, about three quarters of an hour of trying.
+const MOST_ATTEMPTS: u32 = 100;
 
 /// What one worker process needs for its activities.
 pub(crate) struct TaskActivities {
@@ -32,8 +38,8 @@ impl TaskActivities {
         ctx: ActivityContext,
         spec: TaskSpec,
     ) -> Result<Begun, ActivityError> {
-        let all = Arc::clone(&self.workspaces);
-        alive(ctx, async move { all.begin(&spec).await }.boxed()).await
+        let (all, begun) = (Arc::clone(&self.workspaces), spec.clone());
+        self.carry(ctx, &begun, async move { all.begin(&spec).await }).await
     }
 
     /// Events of a session so far: as many as fit into one answer, at least one.
@@ -43,13 +49,13 @@ impl TaskActivities {
         ctx: ActivityContext,
         input: ToLoad,
     ) -> Result<Vec<Stamped>, ActivityError> {
-        let all = Arc::clone(&self.workspaces);
+        let (all, spec) = (Arc::clone(&self.workspaces), input.place.spec.clone());
         let load = async move {
             let ToLoad { place, from } = input;
             all.store_tail(&place).await?;
             all.page(&place.spec.id, from, place.events()).await
         };
-        alive(ctx, load.boxed()).await
+        self.carry(ctx, &spec, load).await
     }
 
     /// Keeps the events that are not in the store yet, of a session that goes on elsewhere.
@@ -57,16 +63,17 @@ impl TaskActivities {
     pub(crate) async fn keep(
         self: Arc<Self>,
         ctx: ActivityContext,
-        place: Place,
+        input: ToKeep,
     ) -> Result<(), ActivityError> {
-        let (all, client) = (Arc::clone(&self.workspaces), ctx.client());
+        let (all, client, spec) = (Arc::clone(&self.workspaces), ctx.client(), input.place.spec.clone());
         let keep = async move {
+            let ToKeep { place, status } = input;
             all.store_tail(&place).await?;
             perform::put_back(&all, &place).await?;
             budget::leave(&client, &place.spec).await?;
-            all.close(&place.spec.id).await
+            all.close(&place.spec, EngineState::Cancelled, status).await
         };
-        alive(ctx, keep.boxed()).await
+        self.carry(ctx, &spec, keep).await
     }
 
     /// Asks a model.
@@ -107,16 +114,16 @@ impl TaskActivities {
         ctx: ActivityContext,
         input: ToClose,
     ) -> Result<Closed, ActivityError> {
-        let (all, client) = (Arc::clone(&self.workspaces), ctx.client());
+        let (all, client, spec) = (Arc::clone(&self.workspaces), ctx.client(), input.place.spec.clone());
         let close = async move {
-            let ToClose { place, unseen_tree, outcome } = input;
-            let closed = perform::close(&all, &place, unseen_tree, &outcome).await?;
+            let ToClose { place, unseen_tree, outcome, status } = input;
+            let closed = perform::close(&all, &place, unseen_tree, &outcome, status).await?;
             if closed.inspection.is_none() {
                 budget::leave(&client, &place.spec).await?;
             }
             Ok(closed)
         };
-        alive(ctx, close.boxed()).await
+        self.carry(ctx, &spec, close).await
     }
 }
 
@@ -128,11 +135,53 @@ impl TaskActivities {
         reservation: Option<Reservation>,
     ) -> Result<Performed, ActivityError> {
         let attempt = Attempt { effect: input.effect, number: ctx.info().attempt };
-        let all = Arc::clone(&self.workspaces);
+        let (all, spec) = (Arc::clone(&self.workspaces), input.place.spec.clone());
         let work = async move { perform::perform(&all, &input.place, attempt, reservation).await };
-        let performed = alive(ctx, work.boxed()).await?;
+        let performed = self.carry(ctx, &spec, work).await?;
         check_size(&performed, MOST_BYTES)?;
         Ok(performed)
+    }
+
+    /// Does `work` for a task, unless this worker is not the one for it. Then the task is handed back: that attempt does not count.
+    async fn carry<T: Send + 'static>(
+        &self,
+        ctx: ActivityContext,
+        spec: &TaskSpec,
+        work: impl Future<Output = Result<T, ActivityError>> + Send + 'static,
+    ) -> Result<T, ActivityError> {
+        let (all, kind) = (Arc::clone(&self.workspaces), Kind::of(&ctx.info().task_queue, spec));
+        // An attempt says how many before it were handed back.
+        let handed_back: u32 = ctx.heartbeat_details().deserialize().ok().flatten().unwrap_or_default();
+        let counted = ctx.info().attempt.saturating_sub(handed_back);
+        if counted > MOST_ATTEMPTS {
+            return Err(for_good(format!("its worker was lost {MOST_ATTEMPTS} times")));
+        }
+        let (pause, mark) = (all.faults.pause(&kind), spec.carriage.store.clone());
+        let checked = async move {
+            tokio::time::sleep(pause).await;
+            all.check_store(mark.as_deref()).await?;
+            work.await
+        };
+        let done = alive(&ctx, handed_back, checked.boxed()).await;
+        match done {
+            Ok(done) => {
+                self.workspaces.faults.gone(&kind);
+                Ok(done)
+            }
+            Err(error) => {
+                if let Some(why) = why_handed_back(&error) {
+                    self.workspaces.faults.found(&kind, &spec.id, &why);
+                    let _ = ctx.record_heartbeat(handed_back + 1).await;
+                    return Err(error);
+                }
+                match error {
+                    ActivityError::Application(failure) if counted >= MOST_ATTEMPTS => {
+                        Err(for_good(failure.to_string()))
+                    }
+                    error => Err(error),
+                }
+            }
+        }
     }
 }
 
@@ -151,18 +200,19 @@ fn check_size(performed: &Performed, most: usize) -> Result<(), ActivityError> {
 /// Does `work`, and tells the engine all the while that it is under way. When the engine cancels it, or this worker ends, it is
 /// dropped, and its child processes with it.
 async fn alive<T>(
-    ctx: ActivityContext,
+    ctx: &ActivityContext,
+    handed_back: u32,
     mut work: BoxFuture<'static, Result<T, ActivityError>>,
 ) -> Result<T, ActivityError> {
-    let every = ctx.info().heartbeat_timeout.map_or(Duration::from_secs(5), |timeout| timeout / 4);
-    let mut beat = tokio::time::interval(every.clamp(Duration::from_millis(50), Duration::from_secs(5)));
+    let every = ctx.info().heartbeat_timeout.map_or(HEARTBEATS, |timeout| timeout / 5);
+    let mut beat = tokio::time::interval(every.clamp(Duration::from_millis(50), HEARTBEATS));
     loop {
         tokio::select! {
             biased;
             done = &mut work => return done,
             () = ctx.cancelled() => break,
             _ = beat.tick() => {
-                let _ = ctx.record_heartbeat(()).await;
+                let _ = ctx.record_heartbeat(handed_back).await;
             }
         }
     }

@@ -8,10 +8,42 @@ use rawko_core::{ErrorCode, ErrorInfo};
 use temporalio_common::ActivityError;
 use temporalio_common::error::ApplicationFailure;
 
+use crate::store::StoreError;
+use crate::tree::TreeError;
+
 /// The types of failures after which another attempt would end the same way.
 pub(crate) const FOR_GOOD: [&str; 1] = [REFUSED];
-/// The type of a failure whose cause is in the task or the worker's settings.
+/// The type of a failure whose cause is in the task.
 const REFUSED: &str = "refused";
+/// The type of a failure whose cause is in the worker.
+pub(crate) const HANDED_BACK: &str = "handed back";
+
+/// The cause is in this worker: its settings, keys, disk, or what it can reach. The attempt says nothing of the task, does not count,
+/// and another worker may succeed.
+pub(crate) fn hand_back(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ActivityError {
+    let failure = ApplicationFailure::builder(error).type_name(HANDED_BACK.to_owned()).build();
+    ActivityError::Application(Box::new(failure))
+}
+
+/// Why it is handed back, if it is.
+pub(crate) fn why_handed_back(error: &ActivityError) -> Option<String> {
+    match error {
+        ActivityError::Application(failure) if failure.type_name() == Some(HANDED_BACK) => {
+            Some(failure.to_string())
+        }
+        _ => None,
+    }
+}
+
+/// What the store could not do.
+pub(crate) fn of_store(error: StoreError) -> ActivityError {
+    if error.is_local() { hand_back(error) } else { once_more(error) }
+}
+
+/// What could not be done to a task's tree.
+pub(crate) fn of_tree(error: TreeError) -> ActivityError {
+    if error.is_of_task() { for_good(error) } else { hand_back(error) }
+}
 
 /// Another attempt may succeed.
 pub(crate) fn once_more(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ActivityError {

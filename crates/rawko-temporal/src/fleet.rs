@@ -1,52 +1,48 @@
-//! The client's side of a fleet: submit tasks, see how they stand, answer, steer and cancel.
+//! The client's side of a fleet: see how tasks stand, answer, steer and cancel. `submission` gives it tasks.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use futures_util::StreamExt as _;
+use rawko::EventRedactor;
 use rawko::journal::JournalHeader;
-use rawko_core::session::{Outcome, Override, Stamped};
-use rawko_core::text::truncate;
-use sha2::{Digest as _, Sha256};
-use temporalio_client::errors::{
-    WorkflowGetResultError, WorkflowInteractionError, WorkflowStartError, WorkflowUpdateError,
-};
+use rawko_core::session::{Event, Override, Stamped};
+use temporalio_client::errors::{WorkflowGetResultError, WorkflowInteractionError, WorkflowUpdateError};
 use temporalio_client::{
-    Client, WorkflowCancelOptions, WorkflowExecutionStatus, WorkflowHandle, WorkflowIdConflictPolicy,
-    WorkflowIdReusePolicy, WorkflowStartOptions,
+    Client, WorkflowCancelOptions, WorkflowExecutionStatus, WorkflowHandle, WorkflowListOptions,
 };
-use temporalio_common::{Memo, MemoValues};
+use temporalio_common::Memo;
+use temporalio_common::protos::temporal::api::failure::v1::failure::FailureInfo;
+use temporalio_common::protos::temporal::api::workflow::v1::PendingActivityInfo;
+use tokio::sync::OnceCell;
 
-use crate::budget::{self, Budget, BudgetWorkflow};
 use crate::engine::EngineAddress;
 use crate::error::FleetError;
-use crate::names::{self, STATUS};
-use crate::shown::{EngineState, FleetTask, Submitted, Waiting};
+use crate::failed::HANDED_BACK;
+use crate::kept::{Kept, header};
+use crate::names::{self, STATUS, STORE, SUBMITTED};
+use crate::shown::{EngineState, FleetTask, Waiting};
 use crate::store::SharedStore;
-use crate::task::{ApprovalAnswer, Carried, TaskInput, TaskSpec, TaskStatus};
+use crate::task::{ApprovalAnswer, TaskStatus};
 use crate::tree::branch_of;
-use crate::workflow::{NOT_READY, TaskWorkflow, priority};
-use crate::workspace::is_reserved;
+use crate::workflow::{NOT_READY, TaskWorkflow};
 
-/// The key of the memo that holds the limit of a budget.
-const LIMIT: &str = "rawko-limit";
-/// The key of the memo that holds what was submitted, as a digest.
-const SPEC: &str = "rawko-spec";
-/// The key of the memo that holds when it was submitted.
-const SUBMITTED: &str = "rawko-submitted";
 /// How long a worker may take to answer an update.
 const UPDATE: Duration = Duration::from_secs(20);
 /// Between two attempts at it.
 const AGAIN: Duration = Duration::from_millis(200);
-/// Characters of a task in its status.
-const TASK_CHARS: usize = 200;
 
 /// A fleet, as its users see it.
 #[derive(Clone)]
 pub struct Fleet {
-    client: Client,
-    store: SharedStore,
-    queue: String,
+    pub(crate) client: Client,
+    pub(crate) store: SharedStore,
+    pub(crate) queue: String,
+    /// Takes secrets out of what is said to a task, before it leaves this process.
+    pub(crate) redactor: Arc<EventRedactor>,
+    /// The mark of the store, once it was checked that the tasks are there.
+    mark: Arc<OnceCell<String>>,
 }
 
 impl std::fmt::Debug for Fleet {
@@ -56,7 +52,7 @@ impl std::fmt::Debug for Fleet {
 }
 
 impl Fleet {
-    /// Connects to the fleet whose workers serve `queue` and share `store`.
+    /// Connects to the fleet whose workers serve `queue` and share `store`. What is said to it passes through `redactor`.
     ///
     /// # Errors
     /// [`FleetError::Settings`], [`FleetError::Unreachable`].
@@ -64,8 +60,22 @@ impl Fleet {
         engine: &EngineAddress,
         store: SharedStore,
         queue: &str,
+        redactor: Arc<EventRedactor>,
     ) -> Result<Self, FleetError> {
-        Ok(Self { client: engine.connect(&store).await?, store, queue: queue.to_owned() })
+        let client = engine.connect(&store).await?;
+        Ok(Self { client, store, queue: queue.to_owned(), redactor, mark: Arc::default() })
+    }
+
+    /// The mark of the store, which is made with the first task. A store without it, or with another one, is not where the tasks
+    /// under way are kept.
+    pub(crate) async fn mark(&self) -> Result<&String, FleetError> {
+        let find = || async {
+            if let Some(wanted) = mark_of_tasks(&self.client, &self.queue).await? {
+                self.store.check_mark(&wanted).await?;
+            }
+            Ok(self.store.marked().await?)
+        };
+        self.mark.get_or_try_init(find).await
     }
 
     /// The store of the fleet.
@@ -74,123 +84,12 @@ impl Fleet {
         &self.store
     }
 
-    /// Opens a submission with a budget in US dollars, which its tasks share, or lets further tasks share it. For tasks that were
-    /// submitted before, nothing changes. A task is charged to it if it says so ([`TaskSpec::has_budget`]).
-    ///
-    /// # Errors
-    /// [`FleetError::Refused`] if the submission has another budget, or one that ended with the last of its tasks;
-    /// [`FleetError::Engine`].
-    pub async fn open_budget(&self, submission: &str, usd: f64, tasks: &[String]) -> Result<(), FleetError> {
-        let mut new = Vec::new();
-        for task in tasks {
-            match self.describe(task).await {
-                Err(FleetError::NoTask(_)) => new.push(task.clone()),
-                known => drop(known?),
-            }
-        }
-        if new.is_empty() {
-            return Ok(());
-        }
-        let id = budget::workflow_id(submission);
-        let mut memo = MemoValues::new();
-        memo.insert(LIMIT, usd);
-        let options = WorkflowStartOptions::new(self.queue.clone(), id.clone())
-            .id_reuse_policy(WorkflowIdReusePolicy::RejectDuplicate)
-            .id_conflict_policy(WorkflowIdConflictPolicy::Fail)
-            .memo(memo)
-            .build();
-        let budget = Budget::new(usd, new.clone());
-        match self.client.start_workflow(BudgetWorkflow::run, budget, options).await {
-            Ok(_) => return Ok(()),
-            Err(WorkflowStartError::AlreadyStarted { .. }) => {}
-            Err(error) => return Err(FleetError::engine("open the budget", &error)),
-        }
-        let failed = |error: WorkflowInteractionError| FleetError::engine("find the budget", &error);
-        let handle = self.client.get_workflow_handle::<BudgetWorkflow>(id);
-        let description = handle.describe(Default::default()).await.map_err(failed)?;
-        let limit: Option<f64> = description.memo().get(LIMIT).ok().flatten();
-        if let Some(limit) = limit.filter(|limit| (limit - usd).abs() > f64::EPSILON) {
-            return Err(FleetError::Refused(format!(
-                "the submission `{submission}` has a budget of {limit} US dollars, not {usd}: give the same, or name another submission"
-            )));
-        }
-        match handle.signal(BudgetWorkflow::join, new, Default::default()).await {
-            Ok(()) => Ok(()),
-            Err(WorkflowInteractionError::NotFound(_)) => Err(FleetError::Refused(format!(
-                "the budget of the submission `{submission}` has ended with the last of its tasks: name another submission"
-            ))),
-            Err(error) => Err(failed(error)),
-        }
-    }
-
-    /// Submits a task. The same task under the same id is submitted once.
-    ///
-    /// # Errors
-    /// [`FleetError::OtherTask`] if the id is another task's; [`FleetError::Engine`].
-    pub async fn submit(&self, spec: TaskSpec) -> Result<Submitted, FleetError> {
-        self.start(spec, None).await
-    }
-
-    pub(crate) async fn start(
-        &self,
-        spec: TaskSpec,
-        carried: Option<Carried>,
-    ) -> Result<Submitted, FleetError> {
-        let branch = branch_of(&spec.id)?;
-        if is_reserved(&spec.id) {
-            return Err(FleetError::Refused(format!(
-                "`{}` is no id for a task: its end is rawko's own",
-                spec.id
-            )));
-        }
-        let digest = digest(&spec);
-        let mut memo = MemoValues::new();
-        memo.insert(STATUS, first_status(&spec, &branch, carried.as_ref()));
-        memo.insert(SPEC, digest.clone());
-        // Kept by each further run of the workflow, which has a beginning of its own.
-        memo.insert(SUBMITTED, SystemTime::now());
-        let options = WorkflowStartOptions::new(self.queue.clone(), names::workflow_id(&spec.id))
-            .id_reuse_policy(WorkflowIdReusePolicy::RejectDuplicate)
-            .id_conflict_policy(WorkflowIdConflictPolicy::Fail)
-            .memo(memo)
-            .priority(priority(&spec))
-            .static_summary(truncate(spec.task.lines().next().unwrap_or_default(), 100))
-            .build();
-        let id = spec.id.clone();
-        let started =
-            self.client.start_workflow(TaskWorkflow::run, TaskInput { spec, carried }, options).await;
-        match started {
-            Ok(_) => Ok(Submitted { id, branch, is_new: true }),
-            Err(WorkflowStartError::AlreadyStarted { .. }) => self.same(id, branch, &digest).await,
-            Err(error) => Err(FleetError::engine("take the task", &error)),
-        }
-    }
-
-    /// The task, if it was submitted already.
-    pub(crate) async fn known(&self, spec: &TaskSpec) -> Result<Option<Submitted>, FleetError> {
-        match self.same(spec.id.clone(), branch_of(&spec.id)?, &digest(spec)).await {
-            Err(FleetError::NoTask(_)) => Ok(None),
-            known => known.map(Some),
-        }
-    }
-
-    /// The task of this id, if it is the one of this digest.
-    async fn same(&self, id: String, branch: String, digest: &str) -> Result<Submitted, FleetError> {
-        let theirs: Option<String> = self.describe(&id).await?.memo().get(SPEC).ok().flatten();
-        if theirs.is_some_and(|theirs| theirs == digest) {
-            Ok(Submitted { id, branch, is_new: false })
-        } else {
-            Err(FleetError::OtherTask(id))
-        }
-    }
-
     /// All tasks of this fleet, the newest first. No worker is needed for it.
     ///
     /// # Errors
     /// [`FleetError::Engine`].
     pub async fn list(&self) -> Result<Vec<FleetTask>, FleetError> {
-        let query = format!("WorkflowType = 'rawko.task' AND TaskQueue = '{}'", self.queue.replace('\'', ""));
-        let mut found = self.client.list_workflows(query, Default::default());
+        let mut found = self.client.list_workflows(of_queue(&self.queue), Default::default());
         let mut tasks = Vec::new();
         while let Some(execution) = found.next().await {
             let execution = execution.map_err(|error| FleetError::engine("list the tasks", &error))?;
@@ -212,12 +111,22 @@ impl Fleet {
         Ok(tasks)
     }
 
-    /// One task. No worker is needed for it.
+    /// One task. No worker is needed for it. What the engine does not know any more comes from the store.
     ///
     /// # Errors
-    /// [`FleetError::NoTask`], [`FleetError::Engine`].
+    /// [`FleetError::NoTask`], [`FleetError::Engine`]; [`FleetError::Store`] if the task is in another store.
     pub async fn show(&self, id: &str) -> Result<FleetTask, FleetError> {
-        let description = self.describe(id).await?;
+        let description = match self.describe(id).await {
+            Err(FleetError::NoTask(id)) => {
+                branch_of(&id)?;
+                let kept = Kept::of(&self.store, &id).await?;
+                return kept.map(|kept| kept.shown(&id)).ok_or(FleetError::NoTask(id));
+            }
+            description => description?,
+        };
+        if let Some(mark) = store_of(&description.memo()) {
+            self.store.check_mark(&mark).await?;
+        }
         let mut task = FleetTask {
             id: id.to_owned(),
             engine: EngineState::of(description.status()),
@@ -232,8 +141,7 @@ impl Fleet {
             task.failure = self.failure(id).await;
         } else if task.ended_at.is_none() {
             let pending = &description.raw().pending_activities;
-            let failed = pending.iter().find_map(|activity| activity.last_failure.as_ref());
-            task.failure = failed.map(|failure| failure.message.clone());
+            task.failure = pending.iter().find_map(last_failure);
             task.waits_for = pending.iter().filter_map(Waiting::of).min_by_key(|waiting| waiting.since);
         }
         Ok(task)
@@ -245,7 +153,6 @@ impl Fleet {
     /// [`FleetError::NoTask`], [`FleetError::Engine`].
     pub async fn wait(&self, id: &str) -> Result<FleetTask, FleetError> {
         match self.handle(id).get_result(Default::default()).await {
-            Err(WorkflowGetResultError::NotFound(_)) => Err(FleetError::NoTask(id.to_owned())),
             Err(error @ WorkflowGetResultError::Rpc(_)) => {
                 Err(FleetError::engine("wait for the task", &error))
             }
@@ -259,7 +166,7 @@ impl Fleet {
     /// # Errors
     /// [`FleetError::NoTask`], [`FleetError::Engine`].
     pub async fn cancel(&self, id: &str, reason: &str) -> Result<(), FleetError> {
-        let options = WorkflowCancelOptions::builder().reason(reason.to_owned()).build();
+        let options = WorkflowCancelOptions::builder().reason(self.redactor.text(reason)).build();
         self.handle(id).cancel(options).await.map_err(|error| interaction(id, "cancel the task", &error))
     }
 
@@ -269,6 +176,7 @@ impl Fleet {
     /// [`FleetError::Refused`] if no such question waits; [`FleetError::NoWorker`]; [`FleetError::NoTask`].
     pub async fn approve(&self, id: &str, answer: ApprovalAnswer) -> Result<String, FleetError> {
         let handle = self.handle(id);
+        let answer = ApprovalAnswer { by: self.redactor.text(&answer.by), ..answer };
         let approve = || handle.execute_update(TaskWorkflow::approve, answer.clone(), Default::default());
         self.updated(id, approve).await
     }
@@ -279,6 +187,8 @@ impl Fleet {
     /// [`FleetError::Refused`] if it would change nothing; [`FleetError::NoWorker`]; [`FleetError::NoTask`].
     pub async fn steer(&self, id: &str, command: Override) -> Result<(), FleetError> {
         let handle = self.handle(id);
+        let event = self.redactor.event(Event::OverrideRequested { command, request: None });
+        let Event::OverrideRequested { command, .. } = event else { return Ok(()) };
         let steer = || handle.execute_update(TaskWorkflow::steer, command.clone(), Default::default());
         self.updated(id, steer).await
     }
@@ -299,7 +209,7 @@ impl Fleet {
     /// # Errors
     /// [`FleetError::Store`].
     pub async fn header(&self, id: &str) -> Result<Option<JournalHeader>, FleetError> {
-        let found = self.store.get(&format!("tasks/{id}/header")).await?;
+        let found = self.store.get(&header(id)).await?;
         found.map(|bytes| parsed(&bytes)).transpose()
     }
 
@@ -342,7 +252,7 @@ impl Fleet {
         self.client.get_workflow_handle(names::workflow_id(id))
     }
 
-    async fn describe(
+    pub(crate) async fn describe(
         &self,
         id: &str,
     ) -> Result<temporalio_client::WorkflowExecutionDescription, FleetError> {
@@ -350,7 +260,7 @@ impl Fleet {
         described.map_err(|error| interaction(id, "find the task", &error))
     }
 
-    async fn status(&self, memo: &Memo) -> Option<TaskStatus> {
+    pub(crate) async fn status(&self, memo: &Memo) -> Option<TaskStatus> {
         memo.get(STATUS).ok().flatten()
     }
 
@@ -389,31 +299,38 @@ fn submitted_at(memo: &Memo) -> Option<SystemTime> {
     memo.get(SUBMITTED).ok().flatten()
 }
 
-/// How a task stands before a worker has begun it.
-fn first_status(spec: &TaskSpec, branch: &str, carried: Option<&Carried>) -> TaskStatus {
-    TaskStatus {
-        task: truncate(&spec.task, TASK_CHARS),
-        repository: spec.repository.clone(),
-        branch: branch.to_owned(),
-        submitter: spec.submitter.clone(),
-        submission: spec.submission.clone(),
-        session: carried.map(|carried| carried.session.clone()),
-        state: rawko_core::machine::State::Idle,
-        agent: None,
-        iterations: 0,
-        head: None,
-        is_paused: false,
-        question: None,
-        outcome: None::<Outcome>,
-        merge_request: None,
-    }
+fn store_of(memo: &Memo) -> Option<String> {
+    memo.get(STORE).ok().flatten()
 }
 
-/// What makes a task the same one: its words, its code, its settings; not who submits it, nor with what others.
-fn digest(spec: &TaskSpec) -> String {
-    let spec = TaskSpec { submitter: String::new(), submission: None, has_budget: false, ..spec.clone() };
-    let text = serde_json::to_vec(&spec).unwrap_or_default();
-    hex::encode(Sha256::digest(text))
+/// The mark of the store that the tasks under way are in; `None` if there are none.
+pub(crate) async fn mark_of_tasks(client: &Client, queue: &str) -> Result<Option<String>, FleetError> {
+    let query = format!("{} AND ExecutionStatus = 'Running'", of_queue(queue));
+    let options = WorkflowListOptions::builder().limit(1).build();
+    let found = client.list_workflows(query, options).next().await;
+    let found = found.transpose().map_err(|error| FleetError::engine("list the tasks", &error))?;
+    Ok(found.and_then(|execution| store_of(&execution.memo())))
+}
+
+/// The query for the tasks of a queue.
+fn of_queue(queue: &str) -> String {
+    format!("WorkflowType = 'rawko.task' AND TaskQueue = '{}'", queue.replace('\'', ""))
+}
+
+/// What went wrong with the last attempt at something that is under way.
+fn last_failure(activity: &PendingActivityInfo) -> Option<String> {
+    let failure = activity.last_failure.as_ref()?;
+    let handed_back = match &failure.failure_info {
+        Some(FailureInfo::ApplicationFailureInfo(info)) => info.r#type == HANDED_BACK,
+        _ => false,
+    };
+    Some(match handed_back {
+        true => format!(
+            "handed back by the worker {}, it waits for one that can do it: {}",
+            activity.last_worker_identity, failure.message
+        ),
+        false => failure.message.clone(),
+    })
 }
 
 fn interaction(id: &str, doing: &'static str, error: &WorkflowInteractionError) -> FleetError {

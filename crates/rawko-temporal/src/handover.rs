@@ -31,6 +31,7 @@ impl Fleet {
         if let Some(known) = self.known(&spec).await? {
             return Ok(known);
         }
+        self.mark().await?;
         let HandOver { header, events, resumed, records } = rawko.hand_over(session)?;
         let (base, head) = push_files(rawko.project(), spec.repository.url(), &branch, &header.session)?;
         let folder = format!("tasks/{}", spec.id);

@@ -9,7 +9,7 @@ use rawko_core::text::truncate;
 use temporalio_common::ActivityError;
 use tokio::process::Command;
 
-use crate::failed::once_more;
+use crate::failed::of_store;
 use crate::store::Creation;
 use crate::task::Place;
 use crate::workspace::Workspaces;
@@ -31,7 +31,7 @@ pub(crate) async fn make(
         return Ok(None);
     };
     let key = format!("tasks/{}/merge-request", place.spec.id);
-    if let Some(done) = all.store.get(&key).await.map_err(once_more)? {
+    if let Some(done) = all.store.get(&key).await.map_err(of_store)? {
         return Ok(Some(String::from_utf8_lossy(&done).into_owned()));
     }
     let workspace = all.of(&place.spec.id);
@@ -67,7 +67,7 @@ pub(crate) async fn make(
         Err(_) => format!("the command took longer than {} s", LONGEST.as_secs()),
     };
     let printed = truncate(&printed, OUTPUT_CHARS);
-    match all.store.create(&key, printed.clone().into()).await.map_err(once_more)? {
+    match all.store.create(&key, printed.clone().into()).await.map_err(of_store)? {
         Creation::Created => Ok(Some(printed)),
         Creation::Existing(theirs) => Ok(Some(String::from_utf8_lossy(&theirs).into_owned())),
     }

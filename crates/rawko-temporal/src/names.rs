@@ -6,6 +6,12 @@ pub(crate) const TASK_PREFIX: &str = "rawko-task-";
 pub(crate) const BUDGET_PREFIX: &str = "rawko-budget-";
 /// The key of the memo that holds a task's status.
 pub(crate) const STATUS: &str = "rawko";
+/// The key of the memo that holds what was submitted, as a digest.
+pub(crate) const SPEC: &str = "rawko-spec";
+/// The key of the memo that holds when it was submitted.
+pub(crate) const SUBMITTED: &str = "rawko-submitted";
+/// The key of the memo that holds the mark of the store that a task is kept in.
+pub(crate) const STORE: &str = "rawko-store";
 /// The queue that is used unless another one is named.
 pub const DEFAULT_QUEUE: &str = "rawko";
 

@@ -3,23 +3,31 @@
 //! An effect that does not change the tree has its result in the store, and the first one there counts. One that changes it is
 //! a commit on the task's branch: its result is in the store before the commit is pushed, and the push is the moment at which
 //! it is done. A push says which commit it follows; whoever is late finds the branch elsewhere and throws his work away.
+//!
+//! A call of a tool that may change something is begun once, because it may reach beyond the tree. If its worker is lost after that,
+//! its outcome is unknown, as it is to a local run that is resumed.
 
+use std::cmp::Ordering;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
-use rawko_core::session::{Effect, Outcome};
+use rawko_core::session::{Effect, EffectAnswer, Outcome};
 use rawko_core::tool::ToolAccess;
 use temporalio_common::ActivityError;
 
 use crate::budget::Reservation;
-use crate::failed::{for_good, once_more};
+use crate::failed::{for_good, of_store, once_more};
+use crate::shown::EngineState;
 use crate::store::Creation;
-use crate::task::{Closed, Performed, Place};
+use crate::task::{Closed, Performed, Place, TaskStatus};
 use crate::tree::{CommitId, PushOutcome, RemoteHead, TaskTree};
 use crate::workspace::{Inner, Issued, Workspaces, blocking};
 
-/// Attempts at a step whose commit the repository does not take: each of them does the step anew.
+/// How often a commit is pushed that the repository does not take.
 const MOST_PUSHES: u32 = 5;
+/// The pause after the first of these pushes. It triples from push to push.
+const PUSH_AGAIN: Duration = Duration::from_millis(500);
 /// Follows the numbers of all effects: what is pushed after the end is nobody's.
 const AFTER_ALL: u64 = 9_999_999_999;
 
@@ -36,6 +44,11 @@ impl Attempt {
         format!("tasks/{task}/fence/{:010}-{:06}", self.effect, self.number)
     }
 
+    /// The key whose creation begins a call that is made once. It sorts before all attempts.
+    fn beginning(self, task: &str) -> String {
+        format!("tasks/{task}/fence/{:010}-{:06}", self.effect, 0)
+    }
+
     fn folder(self, task: &str) -> String {
         format!("tasks/{task}/effects/{:010}", self.effect)
     }
@@ -50,7 +63,7 @@ pub(crate) async fn perform(
 ) -> Result<Performed, ActivityError> {
     all.store_tail(place).await?;
     let task = &place.spec.id;
-    if let Some(done) = all.store.get(&format!("{}/result", attempt.folder(task))).await.map_err(once_more)? {
+    if let Some(done) = all.store.get(&format!("{}/result", attempt.folder(task))).await.map_err(of_store)? {
         return parsed(&done);
     }
     let workspace = all.of(task);
@@ -76,6 +89,7 @@ pub(crate) async fn perform(
         }
     }
     let performer = inner.performer(all, place).await?;
+    inner.check_means(&effect)?;
     let session = reservation.is_some().then(|| inner.session().clone());
     let tree = inner.tree.clone();
     drop(inner);
@@ -103,13 +117,21 @@ async fn change(
     (effect, records): (Effect, Vec<u64>),
 ) -> Result<Performed, ActivityError> {
     let task = &place.spec.id;
-    let fence = attempt.fence(task);
-    all.store.create(&fence, Bytes::new()).await.map_err(once_more)?;
+    let is_made_once = matches!(effect, Effect::RunTool { .. });
     if attempt.number > 1 {
         // What an attempt before this one left in the tree is not the branch's.
         inner.at = None;
     }
     let tree = all.tree(&place.spec, inner, &place.head).await?;
+    if marks_the_tree(&effect) && inner.has_performer() {
+        all.fetch_marks(place, &tree).await?;
+    }
+    let performer = inner.performer(all, place).await?;
+    inner.check_means(&effect)?;
+    let mut fence = attempt.fence(task);
+    if attempt.number > 1 || !is_made_once {
+        all.store.create(&fence, Bytes::new()).await.map_err(of_store)?;
+    }
     if attempt.number > 1 {
         let there = Arc::clone(&tree);
         if let Some(done) =
@@ -118,10 +140,16 @@ async fn change(
             return Ok(done);
         }
     }
-    if marks_the_tree(&effect) && inner.has_performer() {
-        all.fetch_marks(place, &tree).await?;
+    if is_made_once {
+        match begin(all, task, attempt).await? {
+            Beginning::Ours if attempt.number == 1 => fence = attempt.beginning(task),
+            Beginning::Ours => {}
+            Beginning::Earlier => {
+                let answer = EffectAnswer::EffectLost;
+                return keep(all, place, attempt, Performed { answer, head: None }).await;
+            }
+        }
     }
-    let performer = inner.performer(all, place).await?;
     inner.at = None;
     let (summary, marks_the_tree) = (summary(&effect), marks_the_tree(&effect));
     let answer = performer.perform(effect, None, records, |_| {}).await.ok_or_else(no_answer)?;
@@ -139,18 +167,8 @@ async fn change(
     let performed = Performed { answer, head: Some(commit.clone()) };
     let bytes = serde_json::to_vec(&performed).map_err(for_good)?;
     let key = format!("{}/{commit}", attempt.folder(task));
-    all.store.create(&key, bytes.into()).await.map_err(once_more)?;
-    if let Some(later) = all.store.last_after(&fence).await.map_err(once_more)? {
-        return Err(once_more(format!(
-            "another attempt has begun ({later}): the work of this one is dropped"
-        )));
-    }
-    let pushed = match push(&tree, place, attempt, &commit).await {
-        Err(ActivityError::Application(failure)) if attempt.number >= MOST_PUSHES => {
-            return Err(for_good(format!("its commit was refused {MOST_PUSHES} times: {failure}")));
-        }
-        pushed => pushed?,
-    };
+    all.store.create(&key, bytes.into()).await.map_err(of_store)?;
+    let pushed = push_in_time(all, &tree, place, attempt, &commit, &fence).await?;
     match pushed {
         None => {
             inner.at = Some(commit);
@@ -164,6 +182,61 @@ async fn change(
                 there.commit
             ))),
         },
+    }
+}
+
+/// Who begins a call that is made once.
+enum Beginning {
+    Ours,
+    /// An attempt before this one, of which nobody knows how far it came.
+    Earlier,
+}
+
+/// Begins a call that is made once. Of all attempts at it, one does.
+async fn begin(all: &Workspaces, task: &str, attempt: Attempt) -> Result<Beginning, ActivityError> {
+    let ours = attempt.number.to_string();
+    match all.store.create(&attempt.beginning(task), ours.into()).await.map_err(of_store)? {
+        Creation::Created => Ok(Beginning::Ours),
+        Creation::Existing(theirs) => {
+            let theirs = std::str::from_utf8(&theirs).ok().and_then(|number| number.parse::<u32>().ok());
+            match theirs.unwrap_or_default().cmp(&attempt.number) {
+                // The store took it, and its answer was lost.
+                Ordering::Equal => Ok(Beginning::Ours),
+                Ordering::Less => Ok(Beginning::Earlier),
+                Ordering::Greater => Err(once_more("another attempt has begun it: this one comes too late")),
+            }
+        }
+    }
+}
+
+/// Pushes the commit of an effect, unless a later attempt or effect has begun. The step is not done anew for a push that fails: it
+/// is pushed again, some times.
+async fn push_in_time(
+    all: &Workspaces,
+    tree: &Arc<TaskTree>,
+    place: &Place,
+    attempt: Attempt,
+    commit: &CommitId,
+    fence: &str,
+) -> Result<Option<RemoteHead>, ActivityError> {
+    let (mut pause, mut pushes) = (PUSH_AGAIN, 0);
+    loop {
+        if let Some(later) = all.store.last_after(fence).await.map_err(of_store)? {
+            return Err(once_more(format!(
+                "another attempt has begun ({later}): the work of this one is dropped"
+            )));
+        }
+        pushes += 1;
+        match push(tree, place, attempt, commit).await {
+            Err(ActivityError::Application(failure)) if pushes >= MOST_PUSHES => {
+                return Err(for_good(format!(
+                    "its commit could not be pushed, in {pushes} tries: {failure}"
+                )));
+            }
+            Err(ActivityError::Application(_)) => tokio::time::sleep(pause).await,
+            pushed => return pushed,
+        }
+        pause *= 3;
     }
 }
 
@@ -216,7 +289,7 @@ async fn done_before(
         return Ok(None);
     };
     let key = format!("{}/{}", attempt.folder(task), there.commit);
-    match all.store.get(&key).await.map_err(once_more)? {
+    match all.store.get(&key).await.map_err(of_store)? {
         Some(bytes) => keep(all, place, attempt, parsed(&bytes)?).await.map(Some),
         None => Ok(None),
     }
@@ -238,7 +311,7 @@ async fn keep(
 ) -> Result<Performed, ActivityError> {
     let key = format!("{}/result", attempt.folder(&place.spec.id));
     let bytes = serde_json::to_vec(&performed).map_err(for_good)?;
-    match all.store.create(&key, bytes.into()).await.map_err(once_more)? {
+    match all.store.create(&key, bytes.into()).await.map_err(of_store)? {
         Creation::Created => Ok(performed),
         Creation::Existing(theirs) => parsed(&theirs),
     }
@@ -250,6 +323,7 @@ pub(crate) async fn close(
     place: &Place,
     unseen_tree: Option<u32>,
     outcome: &Outcome,
+    status: TaskStatus,
 ) -> Result<Closed, ActivityError> {
     all.store_tail(place).await?;
     if let Some(iteration) = unseen_tree {
@@ -270,7 +344,9 @@ pub(crate) async fn close(
     if let Err(error) = all.send_trace(place).await {
         tracing::warn!(?error, task = place.spec.id, "trace not sent");
     }
-    all.close(&place.spec.id).await?;
+    let engine = EngineState::of_outcome(outcome);
+    let status = TaskStatus { merge_request: merge_request.clone(), ..status };
+    all.close(&place.spec, engine, status).await?;
     Ok(Closed { inspection: None, merge_request })
 }
 
@@ -292,7 +368,7 @@ async fn keep_end(all: &Workspaces, place: &Place) -> Result<(), ActivityError> 
 /// nobody waited for; from here on none does.
 pub(crate) async fn put_back(all: &Workspaces, place: &Place) -> Result<(), ActivityError> {
     let attempt = Attempt { effect: AFTER_ALL, number: 1 };
-    all.store.create(&attempt.fence(&place.spec.id), Bytes::new()).await.map_err(once_more)?;
+    all.store.create(&attempt.fence(&place.spec.id), Bytes::new()).await.map_err(of_store)?;
     let workspace = all.of(&place.spec.id);
     let mut inner = workspace.inner.lock().await;
     let tree = all.tree(&place.spec, &mut inner, &place.head).await?;

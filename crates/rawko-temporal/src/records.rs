@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rawko::is_record_of_session;
 use temporalio_common::ActivityError;
 
-use crate::failed::once_more;
+use crate::failed::{hand_back, of_store};
 use crate::store::{Creation, SharedStore};
 
 /// The files of one session on one worker.
@@ -28,8 +28,8 @@ impl Records {
 
     /// Brings those that other workers wrote.
     pub(crate) async fn fetch(&self) -> Result<(), ActivityError> {
-        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(once_more)?;
-        for key in self.store.list(&self.prefix).await.map_err(once_more)? {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(hand_back)?;
+        for key in self.store.list(&self.prefix).await.map_err(of_store)? {
             let Some(name) = key
                 .strip_prefix(&self.prefix)
                 .and_then(|name| name.strip_prefix('/'))
@@ -39,9 +39,9 @@ impl Records {
             };
             let path = self.folder.join(name);
             if !path.exists()
-                && let Some(content) = self.store.get(&key).await.map_err(once_more)?
+                && let Some(content) = self.store.get(&key).await.map_err(of_store)?
             {
-                write(&path, &content).map_err(once_more)?;
+                write(&path, &content).map_err(hand_back)?;
             }
         }
         Ok(())
@@ -51,18 +51,18 @@ impl Records {
     pub(crate) async fn share(&self) -> Result<(), ActivityError> {
         let Ok(entries) = std::fs::read_dir(&self.folder) else { return Ok(()) };
         for entry in entries {
-            let entry = entry.map_err(once_more)?;
+            let entry = entry.map_err(hand_back)?;
             let name = entry.file_name().to_string_lossy().into_owned();
             if !is_record_of_session(&name) {
                 continue;
             }
-            let content = std::fs::read(entry.path()).map_err(once_more)?;
+            let content = std::fs::read(entry.path()).map_err(hand_back)?;
             let key = format!("{}/{name}", self.prefix);
             if let Creation::Existing(theirs) =
-                self.store.create(&key, content.clone().into()).await.map_err(once_more)?
+                self.store.create(&key, content.clone().into()).await.map_err(of_store)?
                 && theirs != content
             {
-                write(&entry.path(), &theirs).map_err(once_more)?;
+                write(&entry.path(), &theirs).map_err(hand_back)?;
             }
         }
         Ok(())

@@ -2,7 +2,8 @@
 
 use std::time::SystemTime;
 
-use serde::Serialize;
+use rawko_core::session::{Outcome, Status};
+use serde::{Deserialize, Serialize};
 use temporalio_client::WorkflowExecutionStatus;
 use temporalio_common::protos::temporal::api::enums::v1::PendingActivityState;
 use temporalio_common::protos::temporal::api::workflow::v1::PendingActivityInfo;
@@ -22,7 +23,7 @@ pub struct Submitted {
 }
 
 /// How the engine sees a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EngineState {
     /// It is under way, or waits for a worker.
@@ -47,6 +48,15 @@ impl EngineState {
             Self::Failed => "failed",
             Self::Cancelled => "cancelled",
             Self::Terminated => "terminated",
+        }
+    }
+
+    /// How the engine sees a task that ended so.
+    pub(crate) fn of_outcome(outcome: &Outcome) -> Self {
+        match outcome.status {
+            Status::Verified | Status::Claimed => Self::Completed,
+            Status::Cancelled => Self::Cancelled,
+            Status::Failed | Status::Limited => Self::Failed,
         }
     }
 

@@ -94,20 +94,24 @@ pub struct Carriage {
     pub heartbeat_ms: u64,
     /// Longest time of one step, in milliseconds.
     pub step_ms: u64,
-    /// Most time for all attempts of a model call together, in milliseconds: they are paid for.
+    /// Longest time of one model call, in milliseconds.
     pub model_ms: u64,
     /// The history events after which the workflow goes on in a new run.
     pub history_events: u32,
+    /// The mark of the store that the task is kept in. Whoever submits it sets it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub store: Option<String>,
 }
 
 impl Default for Carriage {
     fn default() -> Self {
         Self {
             priority: 3,
-            heartbeat_ms: 30_000,
+            heartbeat_ms: 10_000,
             step_ms: 4 * 3_600_000,
             model_ms: 2 * 3_600_000,
             history_events: 8_000,
+            store: None,
         }
     }
 }
@@ -234,6 +238,19 @@ pub(crate) struct ToClose {
     pub(crate) unseen_tree: Option<u32>,
     /// How it ended.
     pub(crate) outcome: Outcome,
+    /// How it stands then.
+    pub(crate) status: TaskStatus,
+}
+
+/// The input of the activity that keeps a session which goes on elsewhere.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ToKeep {
+    /// Where.
+    #[serde(flatten)]
+    pub(crate) place: Place,
+    /// How it stands.
+    pub(crate) status: TaskStatus,
 }
 
 /// The answer to [`ToClose`].

@@ -18,6 +18,8 @@ use crate::activities::TaskActivities;
 use crate::budget::BudgetWorkflow;
 use crate::engine::EngineAddress;
 use crate::error::FleetError;
+use crate::faults::{Faults, Notice};
+use crate::fleet::mark_of_tasks;
 use crate::names;
 use crate::store::SharedStore;
 use crate::tree::WorkPlace;
@@ -30,8 +32,9 @@ const CACHED_WORKFLOWS: usize = 500;
 const STICKY: Duration = Duration::from_secs(3);
 /// Between two looks at what this worker keeps of tasks that have ended.
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(3_600);
-/// The longest time between two heartbeats that are sent: they carry cancellations.
-const HEARTBEATS: Duration = Duration::from_secs(5);
+/// The longest time between two heartbeats that are sent: they carry cancellations. Several of them pass before a worker counts as
+/// lost, so that one may be late.
+pub(crate) const HEARTBEATS: Duration = Duration::from_secs(2);
 
 /// How much one worker does at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +76,8 @@ pub struct WorkerSettings {
     pub builder: MakeBuilder,
     /// Makes a merge request, as a command line.
     pub merge_request: Option<String>,
+    /// Says what the worker's user has to know: that a task was handed back, and why.
+    pub notice: Notice,
     /// How long what is under way may go on when the worker is to end; then another worker begins it anew.
     pub grace: Duration,
     /// The deployment and version that it belongs to: a task stays with the version that began it.
@@ -96,13 +101,18 @@ impl std::fmt::Debug for WorkerSettings {
 /// worker has reached the engine.
 ///
 /// # Errors
-/// [`FleetError::Unreachable`] if the engine cannot be reached in five minutes; [`FleetError::Engine`] if it refuses the worker.
+/// [`FleetError::Unreachable`] if the engine cannot be reached in five minutes; [`FleetError::Engine`] if it refuses the worker;
+/// [`FleetError::Store`] if the tasks of the fleet are in another store.
 pub async fn work(
     settings: WorkerSettings,
     ready: impl FnOnce(),
     stop: impl Future<Output = ()>,
 ) -> Result<(), FleetError> {
     let client = settings.engine.connect_in_time(&settings.store).await?;
+    // Where the engine does not say, each task does.
+    if let Ok(Some(mark)) = mark_of_tasks(&client, &settings.queue).await {
+        settings.store.check_mark(&mark).await?;
+    }
     let place = WorkPlace::new(&settings.folder)?;
     let place = match &settings.repositories {
         Some(patterns) => place.with_repositories(patterns)?,
@@ -115,6 +125,7 @@ pub async fn work(
         builder: Arc::clone(&settings.builder),
         merge_request: settings.merge_request.clone(),
         open: Mutex::default(),
+        faults: Faults::new(Arc::clone(&settings.notice)),
     });
     let runtime = Runtime::from_current_tokio(RuntimeOptions::default())
         .map_err(|error| FleetError::engine("begin", &error))?;

@@ -31,7 +31,7 @@ use crate::failed::{FOR_GOOD, Failing};
 use crate::names;
 use crate::task::{
     ApprovalAnswer, Begun, Carried, Closed, Kind, Performed, Place, TaskInput, TaskSpec, TaskStatus, ToClose,
-    ToLoad, ToPerform,
+    ToKeep, ToLoad, ToPerform,
 };
 use crate::tree::CommitId;
 
@@ -41,8 +41,6 @@ const TASK_CHARS: usize = 200;
 const LEAST_DIGEST: usize = 8;
 /// The longest key for equal shares that the engine takes, in bytes.
 const LONGEST_KEY: usize = 64;
-/// Attempts at one activity: with the pauses between them, about three quarters of an hour of trying.
-const MOST_ATTEMPTS: u32 = 100;
 /// The least of history events of a run: below, it would hand over before it has begun an effect.
 const LEAST_EVENTS: u32 = 30;
 
@@ -418,7 +416,7 @@ impl<'a> Drive<'a> {
         let Self { ctx, spec, .. } = self;
         let carriage = &spec.carriage;
         let step = ActivityCloseTimeouts::StartToClose(Duration::from_millis(carriage.step_ms));
-        let model = ActivityCloseTimeouts::ScheduleToClose(Duration::from_millis(carriage.model_ms));
+        let model = ActivityCloseTimeouts::StartToClose(Duration::from_millis(carriage.model_ms));
         let summary = summary(effect);
         let (queue, timeouts) = match &kind {
             Kind::Model { provider } => (names::models(&spec.queue, provider), model),
@@ -536,7 +534,15 @@ impl<'a> Drive<'a> {
 
     /// Puts the status into the memo, if it changed.
     fn tell(&mut self) {
-        let status = self.ctx.state(|state| {
+        let status = self.standing();
+        if self.status.as_ref() != Some(&status) {
+            self.remember(status);
+        }
+    }
+
+    /// How the task stands.
+    fn standing(&self) -> TaskStatus {
+        self.ctx.state(|state| {
             let session = &state.session;
             let context = session.context();
             let agent = context.map(|context| context.current_mode.clone()).filter(|agent| !agent.is_empty());
@@ -556,10 +562,7 @@ impl<'a> Drive<'a> {
                 outcome: None,
                 merge_request: None,
             }
-        });
-        if self.status.as_ref() != Some(&status) {
-            self.remember(status);
-        }
+        })
     }
 
     /// The head of the task's branch, if it has one.
@@ -579,7 +582,8 @@ impl<'a> Drive<'a> {
         let mut unseen_tree = self.ctx.state(|state| state.session.unseen_tree());
         let merge_request = loop {
             let Some(outcome) = self.outcome.clone() else { break None };
-            let input = ToClose { place: self.place(), unseen_tree: unseen_tree.take(), outcome };
+            let status = TaskStatus { head: self.made(), outcome: Some(outcome.clone()), ..self.standing() };
+            let input = ToClose { place: self.place(), unseen_tree: unseen_tree.take(), outcome, status };
             let closed: Closed = self
                 .ctx
                 .execute_activity(
@@ -634,7 +638,7 @@ impl<'a> Drive<'a> {
         self.ctx
             .execute_activity(
                 TaskActivities::keep,
-                self.place(),
+                ToKeep { place: self.place(), status: TaskStatus { head: self.made(), ..self.standing() } },
                 around(&self.spec, "keep", &WorkflowCancellationToken::new()),
             )
             .await
@@ -648,7 +652,8 @@ impl<'a> Drive<'a> {
     }
 }
 
-/// The options of an activity. A wait for a free worker is not counted, other than for a model call, which is paid for.
+/// The options of an activity. A wait for a free worker is not counted. How many attempts there are, the activity decides: those that
+/// were handed back do not count.
 fn options(
     spec: &TaskSpec,
     queue: String,
@@ -659,7 +664,6 @@ fn options(
     let retry = RetryPolicy::builder()
         .initial_interval(Duration::from_millis(500))
         .maximum_interval(Duration::from_secs(30))
-        .maximum_attempts(MOST_ATTEMPTS)
         .non_retryable_error_types(FOR_GOOD)
         .build();
     ActivityOptions::with_close_timeouts(timeouts)

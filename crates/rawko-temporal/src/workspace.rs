@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
 use rawko::journal::{Applied, Folding, JournalHeader};
@@ -15,10 +15,14 @@ use temporalio_common::ActivityError;
 use tokio::sync::{Mutex as AsyncMutex, RwLock};
 
 use crate::activities::{event, line};
-use crate::failed::{for_good, once_more};
+use crate::failed::{for_good, hand_back, of_store, of_tree, once_more};
+use crate::faults::Faults;
+use crate::kept::{Ended, digest};
+use crate::project::{is_of_project, no_commands, setup_failed, with_options};
 use crate::records::Records;
+use crate::shown::EngineState;
 use crate::store::{Creation, EventLog, SharedStore};
-use crate::task::{Begun, Place, TaskOptions, TaskSpec};
+use crate::task::{Begun, Place, TaskSpec, TaskStatus};
 use crate::tree::{self, CommitId, TaskTree, TreeError, WorkPlace};
 
 /// Tasks that a worker keeps ready at once.
@@ -44,6 +48,7 @@ pub(crate) struct Workspaces {
     /// A command line that makes a merge request, run in the tree of a task that ended well.
     pub(crate) merge_request: Option<String>,
     pub(crate) open: Mutex<BTreeMap<String, Arc<Workspace>>>,
+    pub(crate) faults: Faults,
 }
 
 /// One task on one worker.
@@ -62,6 +67,8 @@ pub(crate) struct Inner {
     /// Where the tree is.
     pub(crate) at: Option<CommitId>,
     performer: Option<Arc<EffectPerformer>>,
+    /// Why no command runs here.
+    no_commands: Option<String>,
     /// The folder that it performs in.
     performs_in: PathBuf,
     /// What the performer has been told of the files that agents saw.
@@ -91,6 +98,14 @@ impl Workspaces {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).remove(task);
     }
 
+    /// Makes sure that the store is the one that the task was submitted with.
+    pub(crate) async fn check_store(&self, mark: Option<&str>) -> Result<(), ActivityError> {
+        match mark {
+            Some(mark) => self.store.check_mark(mark).await.map_err(of_store),
+            None => Ok(()),
+        }
+    }
+
     fn log(&self, task: &str) -> Result<EventLog, ActivityError> {
         self.store.events(task).map_err(for_good)
     }
@@ -101,12 +116,12 @@ impl Workspaces {
             return Ok(());
         }
         let lines: Vec<Bytes> = place.tail.iter().map(line).collect::<Result<_, _>>()?;
-        self.log(&place.spec.id)?.append(place.stored, &lines).await.map_err(once_more)
+        self.log(&place.spec.id)?.append(place.stored, &lines).await.map_err(of_store)
     }
 
     /// Events of the store, from number `from`, as far as `to`.
     pub(crate) async fn events(&self, task: &str, from: u64, to: u64) -> Result<Vec<Stamped>, ActivityError> {
-        let lines = self.log(task)?.read(from).await.map_err(once_more)?;
+        let lines = self.log(task)?.read(from).await.map_err(of_store)?;
         let missing =
             |found: u64| once_more(format!("the store has {found} events of task {task}, not {to}"));
         let until = lines.last().map_or(from, |(number, _)| number + 1);
@@ -137,23 +152,29 @@ impl Workspaces {
         let key = format!("tasks/{}/header", spec.id);
         let (builder, path) = (Arc::clone(&self.builder), tree.path().to_owned());
         let (options, task) = (spec.options.clone(), spec.task.clone());
-        let known = self.store.get(&key).await.map_err(once_more)?;
+        let known = self.store.get(&key).await.map_err(of_store)?;
         let known: Option<JournalHeader> =
             known.map(|bytes| serde_json::from_slice(&bytes)).transpose().map_err(for_good)?;
         let session = known.map(|header| header.session);
         let opening = tokio::task::spawn_blocking(move || {
             let rawko = with_options(builder(&path), &options).build()?;
             let digest = rawko.config().project_digest.clone().unwrap_or_default();
-            Ok((rawko.opening(session.as_deref(), &task, DIRECTORY)?, digest))
+            let opening = rawko.opening(session.as_deref(), &task, DIRECTORY)?;
+            Ok((opening, digest, no_commands(&rawko)))
         });
-        let (Opening { event, header }, digest) = opening
-            .await
-            .map_err(once_more)?
-            .map_err(|error: rawko::Error| for_good(setup_failed(&error)))?;
+        let (Opening { event, header }, digest, no_commands) =
+            opening.await.map_err(once_more)?.map_err(|error: rawko::Error| match is_of_project(&error) {
+                true => for_good(setup_failed(&error)),
+                false => hand_back(setup_failed(&error)),
+            })?;
+        // The task would begin without commands, and stay so.
+        if let Some(why) = no_commands {
+            return Err(hand_back(why));
+        }
         let configuration = format!("tasks/{}/configuration", spec.id);
-        self.store.create(&configuration, digest.into()).await.map_err(once_more)?;
+        self.store.create(&configuration, digest.into()).await.map_err(of_store)?;
         let bytes = serde_json::to_vec(&header).map_err(for_good)?;
-        let session = match self.store.create(&key, bytes.into()).await.map_err(once_more)? {
+        let session = match self.store.create(&key, bytes.into()).await.map_err(of_store)? {
             Creation::Created => header.session,
             // Another attempt was first.
             Creation::Existing(bytes) => {
@@ -165,7 +186,7 @@ impl Workspaces {
 
     /// The header of a task's journal.
     pub(crate) async fn header(&self, task: &str) -> Result<JournalHeader, ActivityError> {
-        let found = self.store.get(&format!("tasks/{task}/header")).await.map_err(once_more)?;
+        let found = self.store.get(&format!("tasks/{task}/header")).await.map_err(of_store)?;
         let bytes = found.ok_or_else(|| once_more(format!("the store has no header of task {task}")))?;
         serde_json::from_slice(&bytes).map_err(for_good)
     }
@@ -181,12 +202,12 @@ impl Workspaces {
             })
         };
         let path = tree.path().to_owned();
-        let known = self.store.get(&key).await.map_err(once_more)?;
+        let known = self.store.get(&key).await.map_err(of_store)?;
         if let Ok(rawko) = build(path.clone(), None).await.map_err(once_more)? {
             let now = Bytes::from(rawko.config().project_digest.clone().unwrap_or_default());
             let began_with = match known {
                 Some(known) => known,
-                None => match self.store.create(&key, now.clone()).await.map_err(once_more)? {
+                None => match self.store.create(&key, now.clone()).await.map_err(of_store)? {
                     Creation::Created => now.clone(),
                     Creation::Existing(known) => known,
                 },
@@ -200,7 +221,7 @@ impl Workspaces {
         let name = configuration_tree(&place.spec.id);
         let project = blocking(move || TaskTree::open(&work, &name, &repository, &base)).await?;
         let built = build(project.path().to_owned(), Some(path)).await.map_err(once_more)?;
-        built.map_err(|error| for_good(setup_failed(&error)))
+        built.map_err(|error| hand_back(setup_failed(&error)))
     }
 
     /// Sends the session's spans, if this worker has a collector. Nobody waits for it.
@@ -263,7 +284,7 @@ impl Workspaces {
 
     /// Events of a task as far as one answer holds them, from number `from` of `to`; at least one.
     pub(crate) async fn page(&self, task: &str, from: u64, to: u64) -> Result<Vec<Stamped>, ActivityError> {
-        let lines = self.log(task)?.read(from).await.map_err(once_more)?;
+        let lines = self.log(task)?.read(from).await.map_err(of_store)?;
         let mut bytes = 0;
         let fits = |(_, line): &&(u64, Bytes)| {
             let is_first = bytes == 0;
@@ -282,10 +303,17 @@ impl Workspaces {
         Ok(page)
     }
 
-    /// Notes for all workers that a task is over, and removes what this one keeps of it.
-    pub(crate) async fn close(&self, task: &str) -> Result<(), ActivityError> {
-        self.store.create(&closed(task), Bytes::new()).await.map_err(once_more)?;
-        self.remove(task).await;
+    /// Notes that a task is over, and how, and removes what this worker keeps of it.
+    pub(crate) async fn close(
+        &self,
+        spec: &TaskSpec,
+        engine: EngineState,
+        status: TaskStatus,
+    ) -> Result<(), ActivityError> {
+        let ended = Ended { digest: digest(spec), at: SystemTime::now(), engine, status };
+        let bytes = serde_json::to_vec(&ended).map_err(for_good)?;
+        self.store.create(&closed(&spec.id), bytes.into()).await.map_err(of_store)?;
+        self.remove(&spec.id).await;
         Ok(())
     }
 
@@ -385,6 +413,25 @@ impl Inner {
         }
     }
 
+    /// Hands back what this worker lacks something for: a key, or a sandbox for commands.
+    pub(crate) fn check_means(&self, effect: &Effect) -> Result<(), ActivityError> {
+        let missing = match effect {
+            Effect::CallModel { provider, .. } => {
+                self.performer.as_ref().and_then(|performer| performer.missing_key(provider))
+            }
+            Effect::RunTool { .. } | Effect::Verify { .. } => self.no_commands.as_deref(),
+            Effect::AskUser { .. }
+            | Effect::TakeCheckpoint { .. }
+            | Effect::Recall { .. }
+            | Effect::Remember { .. }
+            | Effect::InspectTree { .. }
+            | Effect::StartTimer { .. }
+            | Effect::Abandon { .. }
+            | Effect::Finish { .. } => None,
+        };
+        missing.map_or(Ok(()), |why| Err(hand_back(why)))
+    }
+
     /// What performs the effects, on the tree that is open.
     pub(crate) async fn performer(
         &mut self,
@@ -406,8 +453,10 @@ impl Inner {
         let (folded, folder) = (self.folding.folded().clone(), records.folder().to_owned());
         let told = folded.seen.len();
         let rawko = all.rawko(place, &tree).await?;
+        self.no_commands = no_commands(&rawko);
         let made = tokio::task::spawn_blocking(move || rawko.effect_performer(&header, &folded, &folder));
-        let performer = made.await.map_err(once_more)?.map_err(|error| for_good(setup_failed(&error)))?;
+        // It began elsewhere: what is missing is missing here.
+        let performer = made.await.map_err(once_more)?.map_err(|error| hand_back(setup_failed(&error)))?;
         let performer = Arc::new(performer);
         self.performer = Some(Arc::clone(&performer));
         self.performs_in = tree.path().to_owned();
@@ -428,50 +477,14 @@ pub(crate) fn is_reserved(task: &str) -> bool {
     task.ends_with(CONFIGURATION)
 }
 
-/// The key that says that a task is over.
-fn closed(task: &str) -> String {
+/// The key that says that a task is over, and how.
+pub(crate) fn closed(task: &str) -> String {
     format!("tasks/{task}/closed")
-}
-
-/// The builder with what the user set for the task.
-fn with_options(builder: RawkoBuilder, options: &TaskOptions) -> RawkoBuilder {
-    let overrides = rawko::config::Overrides {
-        provider: options.provider.clone(),
-        model: options.model.clone(),
-        max_iterations: options.max_iterations,
-        max_cost_usd: options.max_cost,
-        timeout: options.timeout_ms.map(rawko::config::TimeLimit::from_ms),
-        verify: options.verify.clone(),
-        ..rawko::config::Overrides::default()
-    };
-    // Not every worker makes model calls, and those that do not have no keys.
-    let builder = builder.overrides(overrides).keys_when_called(true);
-    match &options.agent {
-        Some(agent) => builder.first_agent(agent.clone()),
-        None => builder,
-    }
-}
-
-fn setup_failed(error: &rawko::Error) -> String {
-    let why = match error {
-        rawko::Error::Untrusted { claims, .. } => {
-            let claims: Vec<String> = claims.iter().map(ToString::to_string).collect();
-            format!(
-                "its configuration asks for what only a worker gives that trusts it (rawko worker --yes): {}",
-                claims.join("; ")
-            )
-        }
-        error => error.to_string(),
-    };
-    format!("the project cannot be run on this worker: {why}")
 }
 
 /// Runs what waits for git or the disk.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, TreeError> + Send + 'static,
 ) -> Result<T, ActivityError> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(once_more)?
-        .map_err(|error| if error.is_for_good() { for_good(error) } else { once_more(error) })
+    tokio::task::spawn_blocking(work).await.map_err(once_more)?.map_err(of_tree)
 }

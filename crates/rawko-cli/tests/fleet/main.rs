@@ -200,6 +200,32 @@ fn a_task_is_submitted_watched_exported_and_explained() {
 }
 
 #[test]
+fn a_worker_that_does_not_trust_says_so_and_leaves_the_task_to_another_one() {
+    let Some(desk) = Desk::new() else { return };
+    std::fs::create_dir(desk.path("project/.rawko")).unwrap();
+    std::fs::write(desk.path("project/.rawko/config.yaml"), "verify: [\"test -e one.txt\"]\n").unwrap();
+    desk.git(&["add", "."]);
+    desk.git(&["commit", "--quiet", "-m", "verify"]);
+    desk.git(&["push", "--quiet", "origin", "HEAD:main"]);
+    desk.git(&["fetch", "--quiet", "origin"]);
+    let mut distrusts = desk.command(&["worker", "--dir", desk.path("distrusts").to_str().unwrap()]);
+    let mut distrusts = Worker::start(distrusts.stderr(Stdio::piped()));
+    desk.rawko(&["submit", "--id", "claims", "Write one.txt."]).exits(0);
+    let mut said = String::new();
+    BufReader::new(distrusts.0.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert!(
+        said.contains("warning: task claims is handed back") && said.contains("rawko worker --yes"),
+        "{said}"
+    );
+    until("show says why", || {
+        let shown = desk.rawko(&["fleet", "show", "claims"]).exits(0).stdout;
+        shown.contains("waiting for a worker") && shown.contains("handed back by the worker")
+    });
+    let _trusts = desk.worker();
+    desk.rawko(&["submit", "--id", "claims", "--wait", "Write one.txt."]).exits(0).says(&["verified"]);
+}
+
+#[test]
 fn a_task_without_a_worker_waits_and_is_cancelled() {
     let Some(desk) = Desk::new() else { return };
     desk.rawko(&["submit", "--id", "waits", "Write one.txt."]).exits(0);

@@ -61,7 +61,7 @@ pub enum TreeError {
     },
     /// The worker is not for this repository.
     #[error(
-        "the worker does not work on {repository}: start it with --allow-repo and a pattern for this address, on every machine of the fleet"
+        "the worker does not work on {repository}: start one with --allow-repo and a pattern for this address"
     )]
     NotAllowed {
         /// The address of the repository.
@@ -94,10 +94,19 @@ impl TreeError {
         Self::Io { doing, path: path.to_owned(), source }
     }
 
-    /// Whether another attempt would end the same way.
+    /// Whether the cause is in the task, so that every machine has this trouble.
     #[must_use]
-    pub fn is_for_good(&self) -> bool {
-        matches!(self, Self::Name { .. } | Self::NoGit | Self::Missing { .. } | Self::NotAllowed { .. })
+    pub fn is_of_task(&self) -> bool {
+        match self {
+            Self::Name { .. } | Self::Missing { .. } => true,
+            Self::NoGit
+            | Self::Git { .. }
+            | Self::Remote { .. }
+            | Self::TooSlow { .. }
+            | Self::NotAllowed { .. }
+            | Self::Busy { .. }
+            | Self::Io { .. } => false,
+        }
     }
 
     /// Whether a new clone could help.

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use rawko_core::session::Status;
-use rawko_temporal::EngineState;
+use rawko_temporal::{EngineState, FleetError};
 use serde_json::json;
 
 use crate::worker::{Told, WorkerProcess};
@@ -151,6 +151,33 @@ pub(crate) fn a_task_that_cannot_begin_says_why() {
     assert_eq!(ended.engine, EngineState::Failed);
     let history = world.failure("nowhere");
     assert!(history.contains("no-such-branch"), "{history}");
+    // It never began: another task may have its id.
+    let begun = world.runtime.block_on(fleet.submit(world.spec("nowhere", "Begin."))).unwrap();
+    assert!(begun.is_new);
+    assert_eq!(world.ended(&fleet, "nowhere").engine, EngineState::Completed);
+    let again = world.runtime.block_on(fleet.submit(world.spec("nowhere", "Begin."))).unwrap();
+    assert!(!again.is_new);
+}
+
+pub(crate) fn a_task_that_the_engine_has_forgotten_is_in_the_store() {
+    let Some(world) = commands(&["echo 1 > one.txt"]) else { return };
+    let _worker = world.worker("a");
+    let fleet = world.submit("old", "Take a step.");
+    let ended = world.ended(&fleet, "old");
+    world.forget(&fleet, "old");
+    let shown = world.runtime.block_on(fleet.show("old")).unwrap();
+    assert_eq!((shown.engine, &shown.status), (ended.engine, &ended.status));
+    assert!(shown.submitted_at.is_some() && shown.ended_at.is_some());
+    assert_eq!(world.ended(&fleet, "old").status, ended.status, "a wait for it ends at once");
+    // What an export writes.
+    assert!(world.runtime.block_on(fleet.header("old")).unwrap().is_some());
+    assert!(!world.events(&fleet, "old").is_empty());
+    let again = world.runtime.block_on(fleet.submit(world.spec("old", "Take a step."))).unwrap();
+    assert!(!again.is_new, "it is the same task");
+    let other = world.runtime.block_on(fleet.submit(world.spec("old", "Do something else.")));
+    assert!(matches!(other, Err(FleetError::OtherTask(_))), "{other:?}");
+    let nobody = world.runtime.block_on(fleet.show("nobody"));
+    assert!(matches!(nobody, Err(FleetError::NoTask(_))), "{nobody:?}");
 }
 
 pub(crate) fn a_worker_leaves_alone_what_it_is_not_for() {
@@ -166,9 +193,13 @@ pub(crate) fn a_worker_leaves_alone_what_it_is_not_for() {
     let mut spec = world.spec("private", "Take a step.");
     spec.repository = private.to_str().unwrap().parse().unwrap();
     world.runtime.block_on(fleet.submit(spec)).unwrap();
-    assert_eq!(world.ended(&fleet, "private").engine, EngineState::Failed);
-    assert!(world.failure("private").contains("--allow-repo"), "{}", world.failure("private"));
+    world.until("it says why it waits", || {
+        let shown = world.runtime.block_on(fleet.show("private")).unwrap();
+        shown.failure.is_some_and(|why| why.contains("handed back") && why.contains("--allow-repo"))
+    });
     assert_eq!(git(&private, &["branch", "--list", "rawko/private"]), "");
+    let _for_all = world.worker("b");
+    assert_eq!(world.ended(&fleet, "private").engine, EngineState::Completed);
 }
 
 pub(crate) fn what_a_task_waits_for_in_vain_is_shown() {

@@ -4,7 +4,7 @@ use rawko_core::session::{Override, Status};
 use rawko_temporal::{ApprovalAnswer, EngineState, Fleet, FleetError, FleetTask};
 use serde_json::json;
 
-use crate::world::{World, bash, commands, developer};
+use crate::world::{SECRET, World, bash, commands, developer};
 
 fn answer(question: &str, allowed: bool) -> ApprovalAnswer {
     ApprovalAnswer { question: question.to_owned(), allowed, by: "a test".to_owned() }
@@ -186,4 +186,39 @@ pub(crate) fn a_task_that_cannot_begin_is_cancelled_and_released() {
     assert_eq!(world.runtime.block_on(fleet.release("released")).unwrap().engine, EngineState::Cancelled);
     let error = world.runtime.block_on(fleet.steer("cancelled", Override::Pause)).unwrap_err();
     assert!(error.to_string().contains("has ended"), "{error}");
+}
+
+pub(crate) fn a_secret_that_is_said_to_a_task_is_kept_nowhere() {
+    let Some(world) = commands(&["echo begun >> MARKS/begun; sleep 2", "echo 1 > one.txt"]) else { return };
+    let secret = SECRET;
+    let _worker = world.worker("a");
+    let task = format!("Take two steps, with {secret}.");
+    let fleet = world.submit("says", &task);
+    world.until("the command begins", || !world.marked("begun").is_empty());
+    let text = format!("Use tabs, and {secret} to log in.");
+    world.runtime.block_on(fleet.steer("says", Override::Say { text })).unwrap();
+    world.ended(&fleet, "says");
+    let heard = world.models.asked().iter().any(|asked| asked.last_text().contains("Use tabs, and "));
+    assert!(heard, "the agent was not told");
+    let everywhere = ["store", "temporal.db", "temporal.db-wal", "a/log"];
+    assert_eq!(world.files_with(&everywhere, secret), Vec::<std::path::PathBuf>::new());
+    // The rest of it is in both.
+    let found = world.files_with(&everywhere, "Use tabs, and ");
+    assert!(found.iter().any(|path| path.starts_with(world.path("store"))), "{found:?}");
+    assert!(found.iter().any(|path| path.to_string_lossy().contains("temporal.db")), "{found:?}");
+}
+
+pub(crate) fn a_question_waits_as_long_as_the_configuration_says() {
+    let Some(world) = asking(&["touch MARKS/touched", "echo done > done.txt"]) else { return };
+    let mut config: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(world.path("user/config/config.yaml")).unwrap()).unwrap();
+    config["permissions"]["askTimeout"] = json!("3s");
+    world.config(config);
+    let _worker = world.worker("a");
+    let fleet = world.submit("late", "Touch it.");
+    question(&world, &fleet, "late");
+    // Nobody answers.
+    let ended = world.ended(&fleet, "late");
+    assert_eq!(ended.status.unwrap().outcome.unwrap().status, Status::Claimed);
+    assert!(!world.marks().join("touched").exists());
 }

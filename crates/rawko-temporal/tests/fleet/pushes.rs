@@ -93,14 +93,19 @@ done
 "#;
 
 pub(crate) fn a_commit_that_the_repository_does_not_take_is_an_error_of_its_step() {
-    let Some(world) = commands(&["echo 1 > unwanted.txt", "echo 2 > two.txt"]) else { return };
+    let Some(world) = commands(&["echo >> MARKS/steps; echo 1 > unwanted.txt", "echo 2 > two.txt"]) else {
+        return;
+    };
     let server = GitServer::start(&world, "pre-receive", REFUSES);
     let _worker = world.worker("a");
     let fleet = server.submit(&world, "unwanted");
     let ended = world.ended(&fleet, "unwanted");
     assert_eq!(ended.status.unwrap().outcome.unwrap().status, Status::Claimed);
-    assert_eq!(world.marked("refused").len(), 5);
-    assert!(world.was_told("refused 5 times") && world.was_told("unwanted.txt is not wanted here"));
+    assert_eq!((world.marked("refused").len(), world.marked("steps").len()), (5, 1));
+    assert!(
+        world.was_told("could not be pushed, in 5 tries")
+            && world.was_told("unwanted.txt is not wanted here")
+    );
     assert_eq!(world.git(&["ls-tree", "--name-only", "rawko/unwanted"]), "README.md\ntwo.txt\n");
 }
 

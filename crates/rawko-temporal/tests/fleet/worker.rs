@@ -17,6 +17,8 @@ use temporalio_sdk::workflow_interceptors::{
 };
 
 const SETTINGS: &str = "RAWKO_TEST_WORKER";
+/// Begins what a worker says to its user.
+pub(crate) const NOTICE: &str = "notice: ";
 
 /// What the process is told.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -35,6 +37,8 @@ pub(crate) struct Told {
     pub(crate) deployment: Option<(String, String)>,
     /// Whether it has no key of a provider.
     pub(crate) is_keyless: bool,
+    /// Whether it trusts the configuration of repositories.
+    pub(crate) is_trusting: bool,
     /// Where it sends spans.
     pub(crate) collector: Option<String>,
 }
@@ -150,8 +154,9 @@ fn settings(told: Told) -> WorkerSettings {
             if std::fs::remove_file(user.join("panic")).is_ok() {
                 panic!("a fault of the test");
             }
-            Rawko::builder().project(project).user_config_dir(user.join("config")).trusted(true)
+            Rawko::builder().project(project).user_config_dir(user.join("config")).trusted(told.is_trusting)
         }),
+        notice: Arc::new(|text: &str| println!("{NOTICE}{text}")),
         merge_request: told.merge_request,
         grace: Duration::from_millis(told.grace_ms),
         deployment: told.deployment,

@@ -2,12 +2,14 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rawko_core::session::Status;
+use rawko_temporal::{Carriage, FleetError};
 use rustix::process::Signal;
+use serde_json::json;
 
-use crate::worker::WorkerProcess;
+use crate::worker::{Told, WorkerProcess};
 use crate::world::{World, bash, commands, commands_and, developer};
 
 pub(crate) fn a_worker_killed_between_steps_does_none_of_them_twice() {
@@ -36,35 +38,61 @@ pub(crate) fn a_worker_killed_between_steps_does_none_of_them_twice() {
     assert_eq!(world.effects("between").len(), 6);
 }
 
-pub(crate) fn a_step_whose_worker_is_killed_is_done_by_another_one_and_no_other_step_is_done_again() {
+/// The attempts that made the commits of a task, oldest first.
+fn attempts(world: &World, task: &str) -> Vec<String> {
+    let format = "--format=%(trailers:key=Rawko-Attempt,valueonly)";
+    let log = world.git(&["log", "--reverse", format, &format!("main..rawko/{task}")]);
+    log.split_whitespace().map(str::to_owned).collect()
+}
+
+pub(crate) fn a_command_whose_worker_is_killed_is_of_unknown_outcome_and_soon() {
     let Some(world) = commands(&[
         "echo first >> MARKS/first; echo 1 > one.txt",
-        "echo begun >> MARKS/begun; [ $(wc -l < MARKS/begun) -gt 1 ] || sleep 120; echo 2 > two.txt",
-        "echo last >> MARKS/last; echo 3 > three.txt",
+        "echo begun >> MARKS/begun; sleep 120; echo 2 > two.txt",
+        "date +%s%3N >> MARKS/last; echo 3 > three.txt",
     ]) else {
         return;
     };
     let worker = world.worker("a");
-    let fleet = world.submit("middle", "Take three steps.");
+    let fleet = world.fleet();
+    let mut spec = world.spec("middle", "Take three steps.");
+    spec.carriage = Carriage::default();
+    world.runtime.block_on(fleet.submit(spec)).unwrap();
     world.until("the second step begins", || !world.marked("begun").is_empty());
-    worker.kill();
     let _other = world.worker("b");
+    worker.kill();
+    let killed = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_millis() as u64;
     let ended = world.ended(&fleet, "middle");
     assert_eq!(ended.status.unwrap().outcome.unwrap().status, Status::Claimed);
-    assert_eq!(world.marked("first").len() + world.marked("last").len(), 2);
-    assert_eq!(world.marked("begun").len(), 2);
-    let attempts = world.git(&[
-        "log",
-        "--reverse",
-        "--format=%(trailers:key=Rawko-Attempt,valueonly)",
-        "main..rawko/middle",
-    ]);
-    assert_eq!(attempts.split_whitespace().collect::<Vec<_>>(), ["1", "2", "1"]);
+    assert_eq!((world.marked("first").len(), world.marked("last").len()), (1, 1));
+    assert_eq!(world.marked("begun").len(), 1, "a command was begun twice");
+    assert!(world.was_told("Outcome unknown"), "the agent does not know");
+    assert_eq!(attempts(&world, "middle"), ["1", "1"]);
+    let files = world.git(&["ls-tree", "--name-only", "rawko/middle"]);
+    assert_eq!(files, "README.md\none.txt\nthree.txt\n");
+    let took = world.marked("last")[0].parse::<u64>().unwrap() - killed;
+    eprintln!("another worker has taken over after {took} ms");
+    assert!(took < 15_000, "it took {took} ms until another worker took over");
+}
+
+pub(crate) fn a_verification_whose_worker_is_killed_is_done_again() {
+    let Some(world) = commands(&["echo 1 > one.txt"]) else { return };
+    let worker = world.worker("a");
+    let fleet = world.fleet();
+    let mut spec = world.spec("again", "Take a step.");
+    let marks = world.marks().join("verified");
+    let verify = format!("echo >> {0}; [ $(wc -l < {0}) -gt 1 ] || sleep 120", marks.display());
+    spec.options.verify = Some(vec![verify]);
+    world.runtime.block_on(fleet.submit(spec)).unwrap();
+    world.until("the verification begins", || !world.marked("verified").is_empty());
+    worker.kill();
+    let _other = world.worker("b");
+    assert_eq!(world.ended(&fleet, "again").status.unwrap().outcome.unwrap().status, Status::Verified);
 }
 
 pub(crate) fn a_worker_that_thaws_overwrites_nothing() {
     let Some(world) = commands(&[
-        "echo begun >> MARKS/begun; N=$(wc -l < MARKS/begun); [ $N -gt 1 ] || while [ ! -e MARKS/go ]; do sleep 0.1; done; echo $N > who.txt; echo $N >> MARKS/wrote",
+        "echo begun >> MARKS/begun; while [ ! -e MARKS/go ]; do sleep 0.1; done; echo late > late.txt; echo >> MARKS/wrote",
         "echo next > next.txt",
     ]) else {
         return;
@@ -77,14 +105,93 @@ pub(crate) fn a_worker_that_thaws_overwrites_nothing() {
     let ended = world.ended(&fleet, "frozen");
     let head = world.git(&["rev-parse", "rawko/frozen"]);
     assert_eq!(ended.status.unwrap().head.unwrap().as_str(), head.trim());
-    assert_eq!(world.git(&["show", "rawko/frozen:who.txt"]), "2\n");
+    assert_eq!(world.git(&["ls-tree", "--name-only", "rawko/frozen"]), "README.md\nnext.txt\n");
     // Its command is not frozen, and ends. When the worker goes on, it finds a result that it would push.
     std::fs::write(world.marks().join("go"), "").unwrap();
-    world.until("the command of the frozen worker ends", || world.marked("wrote").len() == 2);
+    world.until("the command of the frozen worker ends", || !world.marked("wrote").is_empty());
     frozen.signal(Signal::CONT);
     // Nothing is to happen, so there is nothing to wait for.
     std::thread::sleep(Duration::from_secs(4));
     assert_eq!(world.git(&["rev-parse", "rawko/frozen"]), head);
+}
+
+pub(crate) fn a_worker_that_does_not_trust_ends_nobodys_task() {
+    let Some(world) = commands(&["echo 1 > one.txt"]) else { return };
+    world.claim();
+    let distrusts = Told { is_trusting: false, slots: (0, 4, 1), ..world.told("a") };
+    let _distrusts = WorkerProcess::start(&distrusts).ready();
+    let fleet = world.fleet();
+    let ids: Vec<String> = (0..4).map(|number| format!("claims-{number}")).collect();
+    for id in &ids {
+        world.runtime.block_on(fleet.submit(world.spec(id, "Take a step."))).unwrap();
+    }
+    for id in &ids {
+        world.until("it says why it waits", || {
+            let shown = world.runtime.block_on(fleet.show(id)).unwrap();
+            assert_eq!(shown.ended_at, None, "{shown:?}");
+            shown.failure.is_some_and(|why| why.contains("handed back") && why.contains("rawko worker --yes"))
+        });
+    }
+    assert_eq!(world.notices().len(), 1, "the worker says it once: {:?}", world.notices());
+    let _trusts = world.worker("b");
+    for id in &ids {
+        assert_eq!(world.ended(&fleet, id).status.unwrap().outcome.unwrap().status, Status::Verified, "{id}");
+    }
+    // Once for each kind of work that it would have done.
+    assert!(world.notices().len() <= 2, "{:?}", world.notices());
+}
+
+pub(crate) fn a_worker_without_a_key_hands_model_calls_back() {
+    let Some(world) = commands(&["echo 1 > one.txt"]) else { return };
+    let server = json!({"baseUrl": world.models.claude_url(), "apiKeyEnv": "ANTHROPIC_API_KEY"});
+    world.config(json!({"provider": {"default": "claude", "claude": server}}));
+    let _keyless = WorkerProcess::start(&Told { is_keyless: true, ..world.told("a") }).ready();
+    let fleet = world.submit("call", "Take a step.");
+    world.until("it says why it waits", || {
+        let shown = world.runtime.block_on(fleet.show("call")).unwrap();
+        assert_eq!(shown.ended_at, None, "{shown:?}\n{}", world.logs());
+        shown.failure.is_some_and(|why| why.contains("handed back") && why.contains("ANTHROPIC_API_KEY"))
+    });
+    assert_eq!(world.models.asked().len(), 0);
+    let _keyed = world.worker("b");
+    assert_eq!(world.ended(&fleet, "call").status.unwrap().outcome.unwrap().status, Status::Claimed);
+}
+
+pub(crate) fn a_store_that_is_gone_is_not_made_anew_and_tasks_wait_for_it() {
+    let Some(world) = commands(&[
+        "echo 1 > one.txt; echo >> MARKS/begun; while [ ! -e MARKS/go ]; do sleep 0.1; done",
+        "echo 2 > two.txt",
+    ]) else {
+        return;
+    };
+    let _worker = world.worker("a");
+    let fleet = world.submit("lost", "Take two steps.");
+    world.until("the first step begins", || !world.marked("begun").is_empty());
+    let (store, kept) = (world.path("store"), world.path("kept"));
+    std::fs::rename(&store, &kept).unwrap();
+    std::fs::write(world.marks().join("go"), "").unwrap();
+    world.until("the worker says so", || world.notices().iter().any(|notice| notice.contains("the store ")));
+    assert!(!store.exists(), "it was made anew");
+    let refused = |error: FleetError| {
+        let text = error.to_string();
+        assert!(text.contains("has no mark") && text.contains("--store"), "{text}");
+    };
+    refused(world.runtime.block_on(fleet.show("lost")).unwrap_err());
+    // Whoever begins now makes an empty folder, and does not take it for the store.
+    let anew = world.fleet();
+    refused(world.runtime.block_on(anew.submit(world.spec("next", "Begin."))).unwrap_err());
+    let mut late = WorkerProcess::start(&world.told("b"));
+    world.until("a new worker ends", || late.is_gone());
+    assert!(world.logs().contains("has no mark"), "{}", world.logs());
+    // Another one is none either.
+    std::fs::write(store.join("rawko-store"), "0123456789abcdef").unwrap();
+    let other = world.runtime.block_on(fleet.show("lost")).unwrap_err();
+    assert!(other.to_string().contains("has the mark 0123456789abcdef"), "{other}");
+
+    std::fs::remove_dir_all(&store).unwrap();
+    std::fs::rename(&kept, &store).unwrap();
+    assert_eq!(world.ended(&fleet, "lost").status.unwrap().outcome.unwrap().status, Status::Claimed);
+    assert_eq!(world.git(&["show", "rawko/lost:two.txt"]), "2\n");
 }
 
 pub(crate) fn a_worker_that_is_asked_to_end_finishes_its_step_and_another_one_takes_over_at_once() {
@@ -121,7 +228,7 @@ pub(crate) fn two_workers_share_the_work_and_keep_their_slots() {
     ]) else {
         return;
     };
-    let told = |name| crate::worker::Told { slots: (20, 2, 1), ..world.told(name) };
+    let told = |name| Told { slots: (20, 2, 1), ..world.told(name) };
     let _workers = [WorkerProcess::start(&told("a")).ready(), WorkerProcess::start(&told("b")).ready()];
     let fleet = world.fleet();
     let ids: Vec<String> = (0..8).map(|number| format!("share-{number}")).collect();

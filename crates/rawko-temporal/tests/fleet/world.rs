@@ -7,16 +7,19 @@ use std::process::Command;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use rawko::Rawko;
 use rawko_core::session::Stamped;
 use rawko_temporal::store::SharedStore;
 use rawko_temporal::{Carriage, EngineAddress, Fleet, FleetTask, TaskOptions, TaskSpec};
 use serde_json::{Value, json};
 use testkit::{Answer, Asked, ModelServer, TemporalServer, Who};
 
-use crate::worker::{Told, WorkerProcess};
+use crate::worker::{NOTICE, Told, WorkerProcess};
 
 /// The folder for marks.
 const MARKS: &str = "marks";
+/// A secret that whoever submits and steers has, and no worker knows.
+pub(crate) const SECRET: &str = "correct-horse-battery-staple-42";
 /// Longer than any task here takes on the slowest machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
 
@@ -177,6 +180,7 @@ impl World {
             grace_ms: 20_000,
             deployment: None,
             is_keyless: false,
+            is_trusting: true,
             collector: None,
         }
     }
@@ -189,7 +193,47 @@ impl World {
     pub(crate) fn fleet(&self) -> Fleet {
         let store = SharedStore::open(self.path("store").to_str().unwrap()).unwrap();
         let engine = EngineAddress { address: Some(self.engine.address()), ..EngineAddress::default() };
-        self.runtime.block_on(Fleet::connect(&engine, store, "test")).unwrap()
+        let user = Rawko::builder().project(self.path("seed")).user_config_dir(self.path("user/config"));
+        let mask = Arc::new(user.trusted(true).secret(SECRET).build().unwrap().event_redactor());
+        self.runtime.block_on(Fleet::connect(&engine, store, "test", mask)).unwrap()
+    }
+
+    /// Has the repository ask for more than an untrusted one gets.
+    pub(crate) fn claim(&self) {
+        let seed = self.path("seed");
+        std::fs::create_dir_all(seed.join(".rawko")).unwrap();
+        std::fs::write(seed.join(".rawko/config.yaml"), "verify: [\"test -e one.txt\"]\n").unwrap();
+        git(&seed, &["add", "."]);
+        git(&seed, &["commit", "--quiet", "-m", "verify"]);
+        git(&seed, &["push", "--quiet", self.remote().to_str().unwrap(), "main"]);
+    }
+
+    /// What the workers said to their user.
+    pub(crate) fn notices(&self) -> Vec<String> {
+        self.logs().lines().filter_map(|line| line.strip_prefix(NOTICE)).map(str::to_owned).collect()
+    }
+
+    /// Has the engine forget a task that has ended, as it does when its retention is over.
+    pub(crate) fn forget(&self, fleet: &Fleet, task: &str) {
+        let id = format!("rawko-task-{task}");
+        self.temporal(&["workflow", "delete", "--yes", "--workflow-id", &id]);
+        self.until("the engine forgets it", || self.runtime.block_on(fleet.history(task)).is_err());
+    }
+
+    /// The files below a folder of the world whose bytes hold this text; a file's own name may be given, too.
+    pub(crate) fn files_with(&self, names: &[&str], text: &str) -> Vec<PathBuf> {
+        let mut left: Vec<PathBuf> = names.iter().map(|name| self.path(name)).collect();
+        let mut found = Vec::new();
+        while let Some(path) = left.pop() {
+            if path.is_dir() {
+                left.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+            } else if std::fs::read(&path)
+                .is_ok_and(|bytes| bytes.windows(text.len()).any(|window| window == text.as_bytes()))
+            {
+                found.push(path);
+            }
+        }
+        found
     }
 
     /// A task whose workers are thought dead after two seconds.

@@ -58,7 +58,7 @@ pub(crate) struct WorkerArgs {
     /// Run this command in the tree of a task that ended well and was submitted with --merge-request
     #[arg(long, value_name = "COMMAND")]
     pub(super) merge_request: Option<String>,
-    /// How long what is under way may go on after SIGTERM or Ctrl-C; another worker begins it anew then; 0
+    /// How long what is under way may go on after SIGTERM or Ctrl-C; then it is stopped, and another worker goes on; 0
     /// to end it at once
     #[arg(long, value_name = "TIME", value_parser = time_limit, default_value = "30s")]
     pub(super) grace: Option<TimeLimit>,
@@ -147,6 +147,9 @@ pub(crate) struct TaskArgs {
     /// Who is served first: 1 before 5 [default: 3]
     #[arg(long, value_name = "1..5", value_parser = clap::value_parser!(u32).range(1..=5))]
     pub(super) priority: Option<u32>,
+    /// Give a step to another worker once its own has been silent for so long, from 1s to 1h [default: 10s]
+    #[arg(long, value_name = "TIME", value_parser = time_span)]
+    pub(super) takeover: Option<TimeSpan>,
     /// At a good end, have the worker run its command for merge requests
     #[arg(long)]
     pub(super) merge_request: bool,

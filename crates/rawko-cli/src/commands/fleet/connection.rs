@@ -1,8 +1,10 @@
 //! Where a fleet is: options, then Temporal's own variables, then the configuration, then the defaults.
 
 use std::ffi::OsString;
+use std::sync::Arc;
 
-use rawko::config::FleetConfig;
+use rawko::EventRedactor;
+use rawko::config::{FleetConfig, TimeSpan};
 use rawko_temporal::store::SharedStore;
 use rawko_temporal::{DEFAULT_QUEUE, EngineAddress, Fleet, FleetError};
 
@@ -28,6 +30,10 @@ pub(super) struct Target {
     pub(super) address: String,
     /// Whether nobody named the store: then it is this user's, on this machine.
     pub(super) has_default_store: bool,
+    /// How long a worker may be silent before its step is another one's, if the configuration says so.
+    pub(super) takeover: Option<TimeSpan>,
+    /// What is said to the fleet passes through it.
+    pub(super) redactor: Arc<EventRedactor>,
 }
 
 impl Target {
@@ -38,7 +44,8 @@ impl Target {
     pub(super) fn of(workspace: &Workspace, arguments: &ConnectionArgs) -> Result<Self, Failure> {
         let environment = workspace.environment;
         let is_set = |name: &str| environment.var(name).is_some();
-        let named = Named::of(arguments, &configured(workspace, arguments)?, is_set);
+        let (config, redactor) = configured(workspace, arguments)?;
+        let named = Named::of(arguments, &config, is_set);
         let default = || environment.data_dir().map(|data| data.join("fleet").join("store"));
         let (location, has_default_store) = match named.store {
             Some(store) => (store, false),
@@ -61,7 +68,16 @@ impl Target {
         let shown = shown.unwrap_or_else(|| "the usual address".to_owned());
         let engine = EngineAddress { address, namespace, profile, secrets };
         let queue = queue.unwrap_or_else(|| DEFAULT_QUEUE.to_owned());
-        Ok(Self { engine, queue, store, address: shown, has_default_store })
+        let takeover = config.takeover;
+        Ok(Self {
+            engine,
+            queue,
+            store,
+            address: shown,
+            has_default_store,
+            takeover,
+            redactor: Arc::new(redactor),
+        })
     }
 
     /// Connects.
@@ -69,7 +85,9 @@ impl Target {
     /// # Errors
     /// If the server cannot be reached.
     pub(super) async fn connect(&self) -> Result<Fleet, Failure> {
-        Fleet::connect(&self.engine, self.store.clone(), &self.queue).await.map_err(|error| of_error(&error))
+        let connected =
+            Fleet::connect(&self.engine, self.store.clone(), &self.queue, Arc::clone(&self.redactor));
+        connected.await.map_err(|error| of_error(&error))
     }
 
     /// Where the store is, for people.
@@ -110,8 +128,11 @@ impl Named {
     }
 }
 
-/// The settings of the configuration. Those of the project count if its folder is trusted.
-fn configured(workspace: &Workspace, arguments: &ConnectionArgs) -> Result<FleetConfig, Failure> {
+/// The settings of the configuration, and what takes secrets out. Settings of the project count if its folder is trusted.
+fn configured(
+    workspace: &Workspace,
+    arguments: &ConnectionArgs,
+) -> Result<(FleetConfig, EventRedactor), Failure> {
     let rawko = workspace.builder().trusted(true).build()?;
     let ConnectionArgs { address, namespace, profile, queue, store } = arguments;
     let all = [
@@ -127,7 +148,7 @@ fn configured(workspace: &Workspace, arguments: &ConnectionArgs) -> Result<Fleet
         // Tells what the project claims, if it is not trusted.
         workspace.open_quietly()?;
     }
-    Ok(rawko.config().config.fleet.clone())
+    Ok((rawko.config().config.fleet.clone(), rawko.event_redactor()))
 }
 
 /// An error of a fleet, with what to try.
@@ -170,6 +191,7 @@ mod tests {
             profile: None,
             queue: text("configured"),
             store: text("/configured"),
+            takeover: None,
         };
         let arguments = ConnectionArgs { namespace: text("given"), ..ConnectionArgs::default() };
         let named = |variables: &[&str]| Named::of(&arguments, &configured, |name| variables.contains(&name));

@@ -33,7 +33,11 @@ pub(super) fn asked(task: &FleetTask, clock: Clock) -> Option<String> {
     let id = clean_line(&task.id);
     let digest = asked.digest.get(..DIGEST_CHARS).unwrap_or(&asked.digest);
     let text = question_alone(asked, clock);
-    Some(format!("{}\nto answer: rawko fleet approve {id} --question {digest} yes|no", text.trim_end()))
+    Some(format!(
+        "{}; without an answer by then it is a no (`permissions.askTimeout`)\n\
+         to answer: rawko fleet approve {id} --question {digest} yes|no",
+        text.trim_end()
+    ))
 }
 
 /// How to look at the work of a task.
@@ -139,5 +143,10 @@ mod tests {
         let asks = task(EngineState::Running, |status| status.question = Some(question()));
         let asks = text(&asks, clock, Paint::new(false));
         assert!(asks.contains("rawko fleet approve one --question 0123456789ab yes|no"), "{asks}");
+        let until = format!(
+            "waits until {}; without an answer by then it is a no",
+            clock.time(rawko_core::Timestamp(0))
+        );
+        assert!(asks.contains(&until) && asks.contains("permissions.askTimeout"), "{asks}");
     }
 }

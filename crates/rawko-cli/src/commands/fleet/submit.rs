@@ -26,21 +26,24 @@ const TASK_CHARS: usize = 60;
 /// Tasks that are waited for at once, and submitted at once.
 const AT_ONCE: usize = 20;
 
-pub(super) fn run(workspace: &Workspace, arguments: SubmitArgs) -> Result<Exit, Failure> {
+pub(super) fn run(workspace: &Workspace, mut arguments: SubmitArgs) -> Result<Exit, Failure> {
     let target = Target::of(workspace, &arguments.connection)?;
+    arguments.settings.takeover = arguments.settings.takeover.or(target.takeover);
     let handed_over = match &arguments.session {
         Some(session) => Some(HandedOver::of(workspace, session)?),
         None => None,
     };
-    let specs = specs(workspace, &arguments, handed_over.as_ref(), &target.queue)?;
+    let specs = specs(workspace, &arguments, handed_over.as_ref(), &target)?;
     let ids: Vec<String> = specs.iter().map(|spec| spec.id.clone()).collect();
     let tasks: Vec<String> = specs.iter().map(|spec| spec.task.clone()).collect();
     let (submitted, ended) = block_on(async {
         let fleet = target.connect().await?;
+        let mut new_budget = None;
         if let (Some(usd), Some(submission)) =
             (arguments.max_total_cost, specs.first().and_then(|spec| spec.submission.clone()))
         {
-            fleet.open_budget(&submission, usd, &ids).await.or_failure()?;
+            let is_new = fleet.open_budget(&submission, usd, &ids).await.or_failure()?;
+            new_budget = Some(submission).filter(|_| is_new);
         }
         let submitted = match &handed_over {
             Some(HandedOver { rawko, session, .. }) => {
@@ -52,6 +55,12 @@ pub(super) fn run(workspace: &Workspace, arguments: SubmitArgs) -> Result<Exit, 
             }
             None => submit_all(&fleet, specs).await?,
         };
+        if let Some(budget) = new_budget {
+            // They have ended, or have another one.
+            let known: Vec<String> =
+                submitted.iter().filter(|one| !one.is_new).map(|one| one.id.clone()).collect();
+            fleet.leave_budget(&budget, &known).await.or_failure()?;
+        }
         if !arguments.json {
             tell(workspace, &target, &submitted, &tasks)?;
         }
@@ -107,7 +116,7 @@ fn specs(
     workspace: &Workspace,
     arguments: &SubmitArgs,
     handed_over: Option<&HandedOver>,
-    queue: &str,
+    target: &Target,
 ) -> Result<Vec<TaskSpec>, Failure> {
     let mut listed = match handed_over {
         // Named by its session, so that the same one is the same a second time.
@@ -127,6 +136,8 @@ fn specs(
             }
         }
     }
+    // A task names itself, its branch and its summary.
+    listed.iter_mut().for_each(|one| one.task = target.redactor.text(&one.task));
     let submitter = arguments.submitter.clone().unwrap_or_else(|| user_name(workspace));
     // The files of a session are pushed as they are.
     let is_named = arguments.branch.is_some() || handed_over.is_some();
@@ -159,7 +170,7 @@ fn specs(
             submitter: submitter.clone(),
             submission: arguments.submission.clone(),
             has_budget: arguments.max_total_cost.is_some(),
-            queue: queue.to_owned(),
+            queue: target.queue.clone(),
             options,
             carriage,
         });

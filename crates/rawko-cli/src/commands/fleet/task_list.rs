@@ -81,7 +81,11 @@ impl ListedTask {
         };
         let usual = Carriage::default();
         let priority = self.priority.or(all.priority).unwrap_or(usual.priority);
-        Ok((options, Carriage { priority, ..usual }))
+        let heartbeat_ms = all.takeover.map_or(usual.heartbeat_ms, |takeover| takeover.as_ms());
+        if !(1_000..=3_600_000).contains(&heartbeat_ms) {
+            return Err("`takeover` is 1s to 1h".to_owned());
+        }
+        Ok((options, Carriage { priority, heartbeat_ms, ..usual }))
     }
 }
 
@@ -147,6 +151,8 @@ pub(super) fn submission_of(specs: &[TaskSpec]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rawko::config::TimeSpan;
+
     use super::*;
 
     #[test]
@@ -196,7 +202,12 @@ mod tests {
         assert_eq!(options.model.as_deref(), Some("m"));
         assert_eq!((options.max_cost, options.timeout_ms), (Some(1.0), Some(1_800_000)));
         assert_eq!((options.verify, options.merge_request), (Some(Vec::new()), true));
-        assert_eq!(carriage.priority, 2);
+        assert_eq!((carriage.priority, carriage.heartbeat_ms), (2, 10_000));
+        for (takeover, heartbeat_ms) in [(999, None), (5_000, Some(5_000)), (3_600_001, None)] {
+            let all = TaskArgs { takeover: TimeSpan::from_ms(takeover), ..TaskArgs::default() };
+            let set = ListedTask::of_words("t").settings(&all).ok();
+            assert_eq!(set.map(|(_, carriage)| carriage.heartbeat_ms), heartbeat_ms);
+        }
         let (options, carriage) = ListedTask::of_words("t").settings(&TaskArgs::default()).unwrap();
         assert_eq!((options, carriage), (TaskOptions::default(), Carriage::default()));
         for wrong in [r#""priority": 6"#, r#""maxIterations": 0"#, r#""maxCost": -1"#, r#""timeout": "soon""#]

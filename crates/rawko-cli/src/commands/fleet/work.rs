@@ -17,7 +17,7 @@ use super::connection::{OrFailure as _, Target};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{clean_line, counted};
+use crate::output::{clean, clean_line, counted};
 use crate::signals::StopSignals;
 use crate::watch::block_on_threads;
 use crate::workspace::{Workspace, builder_of};
@@ -30,6 +30,7 @@ pub(super) fn run(workspace: &Workspace, arguments: WorkerArgs) -> Result<Exit, 
     let folder = folder(workspace, arguments.dir.as_deref())?;
     let providers = providers(workspace, &arguments)?;
     let rates = arguments.rate.iter().cloned().collect();
+    let console = workspace.console;
     let settings = WorkerSettings {
         engine: target.engine.clone(),
         queue: target.queue.clone(),
@@ -41,6 +42,10 @@ pub(super) fn run(workspace: &Workspace, arguments: WorkerArgs) -> Result<Exit, 
         builder: builder(workspace, arguments.yes)?,
         merge_request: arguments.merge_request.clone(),
         grace: Duration::from_millis(arguments.grace.and_then(|grace| grace.as_ms()).unwrap_or(0)),
+        notice: Arc::new(move |text: &str| {
+            let label = console.error_paint().warning("warning:");
+            let _ = console.write_error(&format!("{label} {}\n", clean(text)));
+        }),
         interceptors: Vec::new(),
         deployment: arguments.deployment.clone().zip(arguments.build.clone()),
         folder,
@@ -193,12 +198,12 @@ fn providers(workspace: &Workspace, arguments: &WorkerArgs) -> Result<Vec<String
         named.extend(presets.map(|preset| preset.name.to_owned()));
         let is_copilot = |name: &String| name == COPILOT && config.provider(COPILOT).is_none();
         named.retain(|name| !is_copilot(name));
-        let keyless: Vec<rawko::Error> = named.iter().filter_map(|name| lacks_key(name)).collect();
-        for error in keyless {
+        named.retain(|name| {
+            let Some(error) = lacks_key(name) else { return true };
             let label = workspace.console.error_paint().warning("warning:");
             let _ = workspace.console.write_error(&format!("{label} no model calls here: {error}\n"));
-        }
-        named.retain(|name| lacks_key(name).is_none());
+            false
+        });
     }
     if named.is_empty() {
         return Err(Failure::new(Exit::Provider, "this worker has no provider for model calls").with_hint(
