@@ -13,7 +13,7 @@ use temporalio_sdk::activities::ActivityContext;
 
 use crate::budget::{self, Reservation};
 use crate::codec::MOST_BYTES;
-use crate::failed::{for_good, once_more, why_handed_back};
+use crate::failed::{for_good, hand_back_for, once_more, why_handed_back};
 use crate::faults::Kind;
 use crate::perform::{self, Attempt};
 use crate::shown::EngineState;
@@ -23,6 +23,11 @@ use crate::workspace::Workspaces;
 
 /// Attempts at one activity that count: with the pauses between them, about three quarters of an hour of trying.
 const MOST_ATTEMPTS: u32 = 100;
+
+/// The pause before what was handed back is offered again. It grows by as much each time.
+const FIRST_OFFER: Duration = Duration::from_secs(1);
+/// The longest of these pauses.
+const LONGEST_OFFER: Duration = Duration::from_secs(10);
 
 /// What one worker process needs for its activities.
 pub(crate) struct TaskActivities {
@@ -172,7 +177,9 @@ impl TaskActivities {
                 if let Some(why) = why_handed_back(&error) {
                     self.workspaces.faults.found(&kind, &spec.id, &why);
                     let _ = ctx.record_heartbeat(handed_back + 1).await;
-                    return Err(error);
+                    // The engine's own pauses would soon be long, and the worker that can do it may be free.
+                    let pause = FIRST_OFFER.saturating_mul(handed_back + 1).min(LONGEST_OFFER);
+                    return Err(hand_back_for(why, pause));
                 }
                 match error {
                     ActivityError::Application(failure) if counted >= MOST_ATTEMPTS => {

@@ -1,5 +1,7 @@
 //! What went wrong with the carriage itself, and not with the work.
 
+use std::time::Duration;
+
 use rawko_core::facts::{CommandRun, Verification};
 use rawko_core::memory::Recalled;
 use rawko_core::session::{Effect, EffectAnswer, KeptMemory};
@@ -23,6 +25,12 @@ pub(crate) const HANDED_BACK: &str = "handed back";
 pub(crate) fn hand_back(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> ActivityError {
     let failure = ApplicationFailure::builder(error).type_name(HANDED_BACK.to_owned()).build();
     ActivityError::Application(Box::new(failure))
+}
+
+/// The same, where the engine is to offer it again after so long.
+pub(crate) fn hand_back_for(why: String, pause: Duration) -> ActivityError {
+    let failure = ApplicationFailure::builder(why).type_name(HANDED_BACK.to_owned()).next_retry_delay(pause);
+    ActivityError::Application(Box::new(failure.build()))
 }
 
 /// Why it is handed back, if it is.

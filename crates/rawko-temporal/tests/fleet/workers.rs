@@ -72,7 +72,8 @@ pub(crate) fn a_command_whose_worker_is_killed_is_of_unknown_outcome_and_soon() 
     assert_eq!(files, "README.md\none.txt\nthree.txt\n");
     let took = world.marked("last")[0].parse::<u64>().unwrap() - killed;
     eprintln!("another worker has taken over after {took} ms");
-    assert!(took < 15_000, "it took {took} ms until another worker took over");
+    // Ten seconds, and what a busy machine needs.
+    assert!(took < 25_000, "it took {took} ms until another worker took over");
 }
 
 pub(crate) fn a_verification_whose_worker_is_killed_is_done_again() {
