@@ -70,7 +70,7 @@ fn push_files(
     branch: &str,
     session: &str,
 ) -> Result<(CommitId, CommitId), FleetError> {
-    let scratch = tempfile::tempdir().map_err(|source| FleetError::File {
+    let scratch = rawko_tools::temporary::private("rawko-index-").map_err(|source| FleetError::File {
         doing: "make",
         path: "a temporary folder".to_owned(),
         source,

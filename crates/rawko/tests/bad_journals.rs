@@ -297,17 +297,18 @@ fn what_belongs_to_somebody_else_is_refused() {
 }
 
 #[test]
-fn a_newer_format_is_refused_whatever_else_it_changed() {
+fn another_format_is_refused_whatever_else_differs() {
     for line in [
         r#"{"seq":0,"kind":"header","data":{"format":4000},"check":"0000000000000000"}"#,
         r#"{"v":[],"data":{"format":4000000,"other":{}}}"#,
+        r#"{"seq":0,"kind":"header","data":{"format":1},"check":"0000000000000000"}"#,
     ] {
         refused(
             |directory| {
                 std::fs::create_dir(directory).unwrap();
                 std::fs::write(directory.join("journal.jsonl"), format!("{line}\n\u{0}\u{1}more\n")).unwrap();
             },
-            "use a newer rawko",
+            "and this rawko reads format",
         );
     }
 }

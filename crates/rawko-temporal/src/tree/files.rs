@@ -1,8 +1,8 @@
 //! Files of the work place: made for their owner alone, written only where they differ, and removed whatever their rights.
 
-use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use super::error::TreeError;
@@ -38,23 +38,11 @@ pub(super) fn remove(path: &Path) -> Result<(), TreeError> {
     let gone = match path.symlink_metadata() {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
         Err(error) => Err(error),
-        Ok(found) if found.is_dir() => fs::remove_dir_all(path).or_else(|_| {
-            // Some caches make their folders read-only.
-            open_up(path);
-            fs::remove_dir_all(path)
-        }),
+        // Some caches make their folders read-only.
+        Ok(found) if found.is_dir() => rawko_tools::temporary::remove_all(path),
         Ok(_) => fs::remove_file(path),
     };
     gone.map_err(|error| TreeError::io("remove", path, error))
-}
-
-fn open_up(folder: &Path) {
-    let _ = fs::set_permissions(folder, Permissions::from_mode(0o700));
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            open_up(&entry.path());
-        }
-    }
 }
 
 /// Removes what a killed git leaves in its folder. The caller holds the lock, so no git works there.

@@ -117,15 +117,6 @@ fn where_no_cache_can_be_kept_memories_are_found_all_the_same() {
 }
 
 #[test]
-fn the_index_of_an_older_rawko_makes_way() {
-    let project = project();
-    fs::create_dir(cache(&project)).unwrap();
-    fs::write(cache(&project).join("v1"), b"\x00binary").unwrap();
-    assert_eq!(found(&project.store()), FOUND);
-    assert!(cache(&project).is_file());
-}
-
-#[test]
 fn in_a_folder_that_may_not_be_written_memories_are_found_all_the_same() {
     let project = project();
     let folder = project.store().folder();
