@@ -41,7 +41,7 @@ fn check_refused(trial: &Trial, line: &[&str], words: &[&str]) {
 #[test]
 fn one_unknown_word_starts_no_paid_run() {
     let trial = Trial::new(unasked());
-    check_refused(&trial, &["login"], &["no command `login`", "rawko run login", "rawko --help"]);
+    check_refused(&trial, &["login"], &["no command `login`", "rawko run login", "rawko providers list"]);
     check_refused(&trial, &["--dry-run", "fix"], &["no command `fix`", "rawko run --dry-run fix"]);
     check_refused(&trial, &["docter"], &["did you mean `rawko doctor`?", "rawko run docter"]);
 }
