@@ -433,12 +433,7 @@ fn recalled() -> Recalled {
         score: 42.5,
         files: vec!["src/*.rs".into()],
     };
-    Recalled {
-        block: "## Background".into(),
-        memories: vec![memory],
-        problems: vec!["p".into()],
-        ..Recalled::default()
-    }
+    Recalled { block: "## Background".into(), memories: vec![memory], problems: vec!["p".into()] }
 }
 
 fn draft(kind: DraftKind) -> Draft {
