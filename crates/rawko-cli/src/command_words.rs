@@ -227,7 +227,7 @@ fn of_rawko(cli: &clap::Command, words: &[&str], nearness: Nearness) -> Option<S
     line.extend(left.iter().map(|word| (*word).to_owned()));
     let takes_task =
         command.get_positionals().any(|it| it.get_value_names().is_some_and(|it| it[0] == "TASK"));
-    let works = parses(&line) && !(takes_task && !left.is_empty());
+    let works = (left.is_empty() || !takes_task) && parses(&line);
     match (works, nearness) {
         (true, _) => Some(did_you_mean(&line.join(" "))),
         (false, Nearness::Slip) if !left.is_empty() => None,
