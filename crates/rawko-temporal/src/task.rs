@@ -98,7 +98,7 @@ pub struct Carriage {
     pub model_ms: u64,
     /// The history events after which the workflow goes on in a new run.
     pub history_events: u32,
-    /// The mark of the store that the task is kept in. Whoever submits it sets it.
+    /// The mark of the store that the task is kept in. It is set when the task is submitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<String>,
 }

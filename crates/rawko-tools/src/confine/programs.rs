@@ -1,4 +1,4 @@
-//! Finds the programs that the sandbox itself is made of. Whoever can change one of them can leave the sandbox.
+//! Finds the programs that the sandbox itself is made of. A program that can change one of them can leave the sandbox.
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt as _;
