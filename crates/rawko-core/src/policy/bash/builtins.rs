@@ -60,11 +60,36 @@ fn set(arguments: &[ShellWord], tables: &FilterTables) -> Refused {
 }
 
 fn printf(arguments: &[ShellWord]) -> Refused {
-    match arguments.first() {
-        Some(first) if first.text().is_some_and(|t| !t.starts_with("-v")) || first.is_operand() => Ok(()),
-        None => Ok(()),
-        Some(_) => Err("`-v` sets a variable.".into()),
+    let (format, values) = match arguments {
+        [dashes, rest @ ..] if dashes.text() == Some("--") => rest.split_first(),
+        _ => arguments.split_first(),
     }
+    .map_or((None, [].as_slice()), |(format, values)| (Some(format), values));
+    let Some(format) = format else { return Ok(()) };
+    match format.text() {
+        Some(text) if text.starts_with("-v") => Err("`-v` sets a variable.".into()),
+        Some(text) if !values.is_empty() && counts_into_variable(text) => {
+            Err("`%n` sets a variable.".into())
+        }
+        None if !format.is_operand() || !values.is_empty() => {
+            Err("its format must be spelt out, as in `printf '%s' \"$x\"`: `-v` and `%n` set variables.".into())
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Whether a format has the conversion `%n`, which sets the variable that its argument names.
+fn counts_into_variable(format: &str) -> bool {
+    const BETWEEN: &str = "#'-+ 0123456789.*hjlLtz";
+    let mut rest = format;
+    while let Some((_, after)) = rest.split_once('%') {
+        let conversion = after.trim_start_matches(|c| BETWEEN.contains(c));
+        if conversion.starts_with('n') {
+            return true;
+        }
+        rest = after.strip_prefix('%').unwrap_or(after);
+    }
+    false
 }
 
 /// `test -v` evaluates the index of an element. So an operand that is not known must stand where no operator can.

@@ -21,7 +21,7 @@ pub(super) fn looks(name: &str, arguments: &[ShellWord], tables: &FilterTables) 
 }
 
 fn expression(arguments: &[ShellWord], tables: &FilterTables, rules: Option<FilterContext<'_>>) -> Refused {
-    let rules = rules.filter(|rules| !rules.writable.is_empty());
+    let rules = rules.filter(|rules| rules.is_confined);
     let table = &tables.find;
     let mut rest = arguments;
     while let Some((word, after)) = rest.split_first() {

@@ -33,6 +33,8 @@ pub(super) struct FilterContext<'a> {
     pub(super) project: &'a ProjectRoot<'a>,
     /// Where commands may write.
     pub(super) writable: &'a WritePlaces<'a>,
+    /// Whether the sandbox confines commands to that.
+    pub(super) is_confined: bool,
     pub(super) tables: &'static FilterTables,
     /// The variables that may be calculated with, where plain constructs pass.
     integers: Option<&'a BTreeSet<&'a str>>,
@@ -45,9 +47,10 @@ impl<'a> FilterContext<'a> {
         allowed: &'a Allowlist<'a>,
         project: &'a ProjectRoot<'a>,
         writable: &'a WritePlaces<'a>,
+        is_confined: bool,
         tables: &'static FilterTables,
     ) -> Self {
-        Self { allowed, project, writable, tables, integers: None, wrapped: 0 }
+        Self { allowed, project, writable, is_confined, tables, integers: None, wrapped: 0 }
     }
 
     /// Judges the program that another one starts.

@@ -176,7 +176,8 @@ pub(super) fn verdict(rules: BashRules<'_>, command: &str) -> Verdict {
         WritePlaces::none()
     };
     for list in &lists {
-        if let Err(why) = judge::judge(&script, FilterContext::new(list, &project, &writable, tables)) {
+        let context = FilterContext::new(list, &project, &writable, rules.is_confined, tables);
+        if let Err(why) = judge::judge(&script, context) {
             let lifted = match why.as_str() {
                 why if why.contains("To allow it") => String::new(),
                 why if why.contains("(permissions.write") => {

@@ -229,7 +229,7 @@ fn narrow_write_paths_are_kept() {
 
 /// An agent that has neither Write nor Edit.
 #[test]
-fn without_write_paths_the_filter_is_as_ever() {
+fn without_write_paths_nothing_is_written() {
     check(
         &[],
         &[
@@ -237,7 +237,8 @@ fn without_write_paths_the_filter_is_as_ever() {
             "ls >/tmp/x",
             "sed -i s/a/b/ x",
             "sort -o x y",
-            "find . -exec ls {} \\;",
+            "find . -exec sed -i s/a/b/ {} \\;",
+            "find . -delete",
             "cd /tmp",
             "PYTHONPATH=. ls",
         ],

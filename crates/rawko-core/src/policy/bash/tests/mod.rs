@@ -9,6 +9,7 @@ mod names;
 mod options;
 mod patterns;
 mod programs;
+mod readers;
 mod reading;
 mod shell;
 mod wrappers;
