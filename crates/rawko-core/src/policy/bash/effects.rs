@@ -55,11 +55,17 @@ pub(crate) fn effect_of_words(words: &[ShellWord]) -> CommandEffect {
         _ => {}
     }
     // Options by which programs that read can write; the filter knows them.
-    let found = find::looks(name, arguments, tables);
+    let found = find::looks(name, arguments, tables, started_reads);
     match found.or_else(|| programs::judge(name, arguments, tables, &WritePlaces::none())) {
         Some(Err(_)) => CommandEffect::Unknown,
         Some(Ok(())) | None => CommandEffect::Reads,
     }
+}
+
+/// Whether a program that `find` starts reads. A `find` in a `find` is not followed.
+fn started_reads(words: &[ShellWord]) -> bool {
+    let is_find = words.first().and_then(ShellWord::text).is_some_and(|name| name.ends_with("find"));
+    !is_find && effect_of_words(words) == CommandEffect::Reads
 }
 
 /// Whether a command holds text that it writes into files: in its words, or on its standard input.
@@ -137,5 +143,31 @@ fn source(arguments: &[ShellWord], effects: &Effects) -> CommandEffect {
         CommandEffect::Reads
     } else {
         CommandEffect::Unknown
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::bash::parser::parse;
+
+    #[track_caller]
+    fn check(command: &str, expected: CommandEffect) {
+        let script = parse(command).unwrap();
+        assert_eq!(effect_of_words(&script.commands[0].words), expected, "{command}");
+    }
+
+    #[test]
+    fn find_does_what_it_starts() {
+        use CommandEffect::{Reads, Unknown};
+        check("find . -name '*.py' -exec grep -l x {} +", Reads);
+        check("find . -exec sed -n 1,5p {} \\; -exec wc -l {} \\; -print", Reads);
+        check("find . -exec sed -i s/a/b/ {} \\;", Unknown);
+        check("find . -exec grep -l x {} \\; -exec ./fix {} \\;", Unknown);
+        check("find . -exec grep -l x {} \\; -delete", Unknown);
+        check("find . -exec find . -exec ls {} \\; \\;", Unknown);
+        check("find . -exec cat {}", Unknown);
+        let deep = format!("find . {}ls", "-exec find . ".repeat(5_000));
+        check(&deep, Unknown);
     }
 }

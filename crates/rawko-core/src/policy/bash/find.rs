@@ -12,16 +12,32 @@ const FOUND: &str = "{}";
 /// The verdict on a call of `find`; `None` where it is another program. In the sandbox it may start listed programs, and
 /// delete what may be written if `rm` is listed.
 pub(super) fn judge(name: &str, arguments: &[ShellWord], rules: FilterContext<'_>) -> Option<Refused> {
-    (name == "find").then(|| expression(arguments, rules.tables, Some(rules)))
+    (name == "find").then(|| {
+        expression(arguments, rules.tables, |action, words| judge_action(action, words, arguments, rules))
+    })
 }
 
-/// The same where no action passes.
-pub(super) fn looks(name: &str, arguments: &[ShellWord], tables: &FilterTables) -> Option<Refused> {
-    (name == "find").then(|| expression(arguments, tables, None))
+/// The same where no action passes but to start what `reads` lets pass.
+pub(super) fn looks(
+    name: &str,
+    arguments: &[ShellWord],
+    tables: &FilterTables,
+    reads: impl Fn(&[ShellWord]) -> bool,
+) -> Option<Refused> {
+    (name == "find").then(|| {
+        expression(arguments, tables, |action, words| match started(action, words)? {
+            (started, after) if reads(started) => Ok(after),
+            _ => Err(not_granted(action)),
+        })
+    })
 }
 
-fn expression(arguments: &[ShellWord], tables: &FilterTables, rules: Option<FilterContext<'_>>) -> Refused {
-    let rules = rules.filter(|rules| rules.is_confined);
+/// Judges an expression. `action` judges what is not known to look, and returns the words after it.
+fn expression<'w>(
+    arguments: &'w [ShellWord],
+    tables: &FilterTables,
+    action: impl Fn(&str, &'w [ShellWord]) -> Result<&'w [ShellWord], String>,
+) -> Refused {
     let table = &tables.find;
     let mut rest = arguments;
     while let Some((word, after)) = rest.split_first() {
@@ -29,7 +45,7 @@ fn expression(arguments: &[ShellWord], tables: &FilterTables, rules: Option<Filt
         match &word.kind {
             WordKind::Literal(text) if text.starts_with('-') && text != "-" => {
                 let Some(count) = table.looks.get(text) else {
-                    rest = action(text, after, arguments, rules)?;
+                    rest = action(text, after)?;
                     continue;
                 };
                 for _ in 0..*count {
@@ -48,38 +64,44 @@ fn expression(arguments: &[ShellWord], tables: &FilterTables, rules: Option<Filt
     Ok(())
 }
 
-/// Judges an action in the sandbox. Returns what follows it.
-fn action<'w>(
+/// Judges an action, which passes in the sandbox alone. Returns what follows it.
+fn judge_action<'w>(
     name: &str,
     words: &'w [ShellWord],
     arguments: &[ShellWord],
-    rules: Option<FilterContext<'_>>,
+    rules: FilterContext<'_>,
 ) -> Result<&'w [ShellWord], String> {
-    let Some(rules) = rules else { return Err(not_granted(name)) };
-    match name {
-        "-exec" | "-execdir" => {
-            let is_end = |at: usize| {
-                let before = at.checked_sub(1).and_then(|before| words[before].text());
-                match words[at].text() {
-                    Some(";") => true,
-                    Some("+") => before == Some(FOUND),
-                    _ => false,
-                }
-            };
-            let Some(end) = (0..words.len()).find(|at| is_end(*at)) else {
-                return Err(format!("`{name}` without its `;` or `+`."));
-            };
-            let found = found_names(arguments, rules.writable);
-            rules.started(&words[..end].iter().map(|word| with_name(word, &found)).collect::<Vec<_>>())?;
-            Ok(&words[end + 1..])
-        }
-        "-delete" => {
-            rules.allowed.holds("rm")?;
-            rules.writable.check(&found_names(arguments, rules.writable))?;
-            Ok(words)
-        }
-        _ => Err(not_granted(name)),
+    if !rules.is_confined {
+        return Err(not_granted(name));
     }
+    let found = found_names(arguments, rules.writable);
+    if name == "-delete" {
+        rules.allowed.holds("rm")?;
+        rules.writable.check(&found)?;
+        return Ok(words);
+    }
+    let (started, after) = started(name, words)?;
+    rules.started(&started.iter().map(|word| with_name(word, &found)).collect::<Vec<_>>())?;
+    Ok(after)
+}
+
+/// The words of the program that an action starts, and what follows them.
+fn started<'w>(name: &str, words: &'w [ShellWord]) -> Result<(&'w [ShellWord], &'w [ShellWord]), String> {
+    if !matches!(name, "-exec" | "-execdir") {
+        return Err(not_granted(name));
+    }
+    let is_end = |at: usize| {
+        let before = at.checked_sub(1).and_then(|before| words[before].text());
+        match words[at].text() {
+            Some(";") => true,
+            Some("+") => before == Some(FOUND),
+            _ => false,
+        }
+    };
+    let Some(end) = (0..words.len()).find(|at| is_end(*at)) else {
+        return Err(format!("`{name}` without its `;` or `+`."));
+    };
+    Ok((&words[..end], &words[end + 1..]))
 }
 
 /// What is known of the names that `find` finds: they begin with where it starts, which is never an option.
