@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rawko::journal::{JournalHeader, JournalTail, Record};
 use rawko::worktree::project_of;
-use rawko::{InstructionsRead, RunEvent};
+use rawko::{Denials, InstructionsRead, RunEvent};
 use rawko_core::Timestamp;
 use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, Session, SoFar, Stamped};
 use rawko_core::setup::Setup;
@@ -44,12 +44,14 @@ pub(crate) struct RecordedRun {
     speakers: BTreeMap<EffectId, String>,
     /// When the last event happened.
     last: Option<Timestamp>,
+    denials: Denials,
 }
 
 impl RecordedRun {
     /// The session with this header, whose journal is at `path`.
     pub(crate) fn new(header: JournalHeader, path: &Path) -> Self {
-        Self { header, path: path.to_owned(), session: Session::new(), speakers: BTreeMap::new(), last: None }
+        let (session, speakers, denials) = (Session::new(), BTreeMap::new(), Denials::default());
+        Self { header, path: path.to_owned(), session, speakers, last: None, denials }
     }
 
     /// The session after all events so far.
@@ -89,6 +91,7 @@ impl RecordedRun {
         };
         self.last = Some(stamped.at);
         let reaction = self.session.apply(stamped);
+        self.denials.take(&stamped.event, &reaction.notes);
         events.extend(reaction.notes.iter().cloned().map(RunEvent::Note));
         for effect in &reaction.effects {
             events.extend(RunEvent::of_effect(effect, &self.session, stamped.at));
@@ -97,7 +100,7 @@ impl RecordedRun {
             }
             if let Some(outcome) = effect.outcome() {
                 let finished = RunEvent::finished(&self.header.session, outcome.clone());
-                events.push(finished.answered_by(&self.session));
+                events.push(finished.answered_by(&self.session).denied(&self.denials));
             }
         }
         events.extend(RunEvent::of_untold_end(&stamped.event, ended, &reaction));

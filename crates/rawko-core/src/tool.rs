@@ -9,6 +9,7 @@ use serde_json::Value;
 use crate::agent::Ask;
 use crate::error::ErrorCode;
 use crate::message::Image;
+use crate::policy::net_preset_of;
 
 /// Whether a tool may change something. Decides which calls may run in parallel, and which may run again after their
 /// outcome was lost.
@@ -67,6 +68,9 @@ pub struct ToolOutcome {
     /// it, a call that may change something has run and met the refusal; else nothing was done.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<Refusal>,
+    /// The change of the configuration that would allow a call that the policy denied: for people, the model cannot make it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub would_allow: Option<String>,
     /// Pictures that belong to the result.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
@@ -105,6 +109,22 @@ impl Refusal {
             Self::Command => Ask::Commands,
             Self::Host { .. } => Ask::Hosts,
             Self::Read { .. } | Self::Write { .. } => Ask::Paths,
+        }
+    }
+}
+
+impl Refusal {
+    /// The change of the configuration that grants it for good. What a command needs its verdict says.
+    fn change_to_grant_it(&self) -> Option<String> {
+        match self {
+            Self::Command => None,
+            Self::Host { host } => {
+                let all = net_preset_of(host)
+                    .map(|preset| format!(", or `- {preset}` for all hosts of that package manager"));
+                Some(format!("add `- {host}` under permissions.net{}", all.unwrap_or_default()))
+            }
+            Self::Read { path } => Some(format!("add `- {path}` under permissions.read")),
+            Self::Write { path } => Some(format!("add `- {path}` under permissions.write")),
         }
     }
 }
@@ -163,11 +183,19 @@ impl ToolOutcome {
             files_seen: self.files_seen.clone(),
             jobs: self.jobs.clone(),
             refused: self.refused.clone(),
+            would_allow: self.would_allow.clone(),
             images: images
                 .map(|image| Image { media_type: image.media_type.clone(), data: String::new() })
                 .collect(),
             duration_ms: self.duration_ms,
         }
+    }
+
+    /// The changes of the configuration that would have allowed what was refused, for people.
+    #[must_use]
+    pub fn changes_to_allow_it(&self) -> Vec<String> {
+        let refused = self.refused.iter().filter_map(Refusal::change_to_grant_it);
+        self.would_allow.iter().cloned().chain(refused).collect()
     }
 
     /// The outcome of a failed call.

@@ -9,6 +9,9 @@ use rawko_core::tool::{Refusal, ToolOutcome};
 /// The most hosts that are recorded for one command, and listed in one outcome.
 const MAX_HOSTS: usize = 20;
 
+/// What an agent can do, and then what the user can: the text is in the output of verification commands, too.
+const INSTEAD: &str = "Do without it, or name it in your report: the user can add";
+
 /// A host that was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RefusedHost {
@@ -30,15 +33,13 @@ impl RefusedHost {
         if let Some(address) = address {
             return format!(
                 "The sandbox refused {host}: its address {address} is not on the public Internet, and permissions.net \
-                 does not grant the address. The user can add `{address}`."
+                 does not grant the address. {INSTEAD} `{address}`."
             );
         }
         let preset = net_preset_of(host)
             .map(|preset| format!("`{preset}` (all hosts of that package manager) or "))
             .unwrap_or_default();
-        format!(
-            "The sandbox refused {host}: permissions.net does not grant it. The user can add {preset}`{host}`."
-        )
+        format!("The sandbox refused {host}: permissions.net does not grant it. {INSTEAD} {preset}`{host}`.")
     }
 }
 
@@ -172,15 +173,17 @@ mod tests {
         check(&[], "", &[]);
         check(
             &[("pypi.org", None), ("evil.com", None), ("pypi.org", None)],
-            "\n[The sandbox refused pypi.org: permissions.net does not grant it. The user can add `pypi` (all hosts of \
-             that package manager) or `pypi.org`.]\n\
-             [The sandbox refused evil.com: permissions.net does not grant it. The user can add `evil.com`.]",
+            "\n[The sandbox refused pypi.org: permissions.net does not grant it. Do without it, or name it in your report: \
+             the user can add `pypi` (all hosts of that package manager) or `pypi.org`.]\n\
+             [The sandbox refused evil.com: permissions.net does not grant it. Do without it, or name it in your report: \
+             the user can add `evil.com`.]",
             &["pypi.org", "evil.com"],
         );
         check(
             &[("inner.example.com", Some("10.0.0.1"))],
             "\n[The sandbox refused inner.example.com: its address 10.0.0.1 is not on the public Internet, and \
-             permissions.net does not grant the address. The user can add `10.0.0.1`.]",
+             permissions.net does not grant the address. Do without it, or name it in your report: the user can add \
+             `10.0.0.1`.]",
             &["10.0.0.1"],
         );
     }

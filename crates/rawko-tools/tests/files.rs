@@ -141,7 +141,7 @@ async fn what_decides_what_rawko_and_git_run_is_protected_whatever_grants_it() {
             let outcome = bench.call("Write", json!({"file_path": path, "content": "x"})).await;
             let shown = format!("{path} under {grant:?}: {}", outcome.content);
             assert_eq!(outcome.error_code, Some(ErrorCode::PermissionError), "{shown}");
-            let why = ["no permission grants writing there", "outside of what permissions.write grants"];
+            let why = ["no permission grants writing there", "outside of what you may write"];
             assert!(why.iter().any(|why| outcome.content.contains(why)), "{shown}");
         }
     }

@@ -5,7 +5,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
 use std::sync::Arc;
 
-use rawko_core::policy::{address_is_granted, host_is_granted, net_preset_of};
+use rawko_core::policy::{address_is_granted, host_is_granted};
 use rawko_core::tool::Refusal;
 
 use crate::target::Target;
@@ -30,6 +30,9 @@ pub(crate) enum NotAdmitted {
     Unknown { host: String, error: io::Error },
 }
 
+/// What an agent can do where a host is refused.
+const INSTEAD: &str = "Do without it, or say in your report that the task needs it.";
+
 impl NotAdmitted {
     /// What a person can grant.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
@@ -45,24 +48,15 @@ impl fmt::Display for NotAdmitted {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Host(host) => {
-                write!(
-                    f,
-                    "permissions.net does not grant {host}. The user can add it: `permissions.net: [{host}]`"
-                )?;
-                match net_preset_of(host) {
-                    Some(preset) => write!(f, ", or `{preset}` for all hosts of that package manager."),
-                    None => f.write_str("."),
-                }
+                write!(f, "no permission grants {host}. {INSTEAD}")
             }
-            Self::Address { host, address } if *host == address.to_string() => write!(
-                f,
-                "{address} is not on the public Internet, and permissions.net does not name it. The user can add it: \
-                 `permissions.net: [\"{address}\"]`."
-            ),
+            Self::Address { host, address } if *host == address.to_string() => {
+                write!(f, "{address} is not on the public Internet, and no permission names it. {INSTEAD}")
+            }
             Self::Address { host, address } => write!(
                 f,
-                "{host} leads to {address}, which is not on the public Internet, and permissions.net does not name that \
-                 address. The user can add it: `permissions.net: [{host}, \"{address}\"]`."
+                "{host} leads to {address}, which is not on the public Internet, and no permission names that \
+                 address. {INSTEAD}"
             ),
             Self::Unknown { host, error } => write!(f, "the name {host} could not be looked up: {error}"),
         }
@@ -147,16 +141,16 @@ mod tests {
     fn a_host_is_granted_and_so_is_where_it_leads() {
         let public: &[&str] = &["1.1.1.1"];
         check("https://docs.rs/", &["docs.rs"], public, Ok(&["1.1.1.1:443"]));
-        check("https://docs.rs/", &[], public, Err("`permissions.net: [docs.rs]`"));
-        check("https://crates.io/", &["docs.rs"], public, Err("or `cargo` for all hosts"));
+        check("https://docs.rs/", &[], public, Err("no permission grants docs.rs. Do without it"));
+        check("https://crates.io/", &["docs.rs"], public, Err("no permission grants crates.io"));
         check("https://static.crates.io/", &["cargo"], public, Ok(&["1.1.1.1:443"]));
-        check("https://x.docs.rs/", &["docs.rs"], public, Err("does not grant x.docs.rs"));
+        check("https://x.docs.rs/", &["docs.rs"], public, Err("no permission grants x.docs.rs"));
         check("http://a.com:8080/", &["*.com"], &["1.1.1.1", "10.0.0.1"], Ok(&["1.1.1.1:8080"]));
         check("http://a.com/", &["a.com"], &["10.0.0.1"], Err("a.com leads to 10.0.0.1"));
         check("http://a.com/", &["*"], &["::ffff:10.0.0.1"], Err("leads to 10.0.0.1"));
         check("http://a.com/", &["a.com", "10.0.0.1"], &["10.0.0.1"], Ok(&["10.0.0.1:80"]));
         check("http://a.com/", &["a.com"], &[], Err("has no address"));
-        check("http://127.0.0.1:1/", &["*"], &[], Err("`permissions.net: [\"127.0.0.1\"]`"));
+        check("http://127.0.0.1:1/", &["*"], &[], Err("127.0.0.1 is not on the public Internet"));
         check("http://127.0.0.1:1/", &["127.0.0.1"], &[], Ok(&["127.0.0.1:1"]));
         check("http://[::1]:1/", &["::1"], &[], Ok(&["[::1]:1"]));
         check("http://localhost:1/", &["localhost"], &["127.0.0.1"], Ok(&["127.0.0.1:1"]));

@@ -16,6 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::beside::Neighbours;
 use crate::control::Steered;
+use crate::denials::Denials;
 use crate::error::Error;
 use crate::explain::explain;
 use crate::hub::Hub;
@@ -161,6 +162,7 @@ pub(crate) struct Driver {
     inbox: mpsc::UnboundedReceiver<Signal>,
     /// The record that started the latest execution, if known.
     execution_begun: Option<u64>,
+    denials: Denials,
     tasks: BTreeMap<EffectId, Task>,
     /// Where other processes leave commands of the user; absent where the user has no key.
     mailbox: Option<Mailbox>,
@@ -191,6 +193,7 @@ impl Driver {
             signals,
             inbox,
             execution_begun: None,
+            denials: Denials::default(),
             tasks: BTreeMap::new(),
             mailbox: None,
             telemetry: RunTelemetry::default(),
@@ -243,7 +246,7 @@ impl Driver {
                 RunEvent::finished(&self.id, self.session.broken_off(now(), error))
             }
         };
-        let finished = finished.answered_by(&self.session);
+        let finished = finished.answered_by(&self.session).denied(&self.denials);
         // A dry run's journal is deleted, so its last event contains the decisions and their inputs.
         let finished = match &self.scratch {
             Some(_) => {
@@ -293,8 +296,8 @@ impl Driver {
             Start::New(event) => self.happened(event),
             Start::Continued { folded, event, torn_bytes } => {
                 self.report_torn(torn_bytes);
-                let Folded { session, execution_begun, unrecorded, .. } = *folded;
-                (self.session, self.execution_begun) = (session, execution_begun);
+                let Folded { session, execution_begun, denials, unrecorded, .. } = *folded;
+                (self.session, self.execution_begun, self.denials) = (session, execution_begun, denials);
                 // The end of the last task, if its record is missing.
                 self.settle(unrecorded.unwrap_or_default())?;
                 self.happened(event)
@@ -319,6 +322,7 @@ impl Driver {
     fn take_up(&mut self, folded: Folded, resumed: Event) -> Result<Option<Outcome>, Error> {
         self.session = folded.session;
         self.execution_begun = folded.execution_begun;
+        self.denials = folded.denials;
         let undone = folded.unrecorded.unwrap_or_default();
         let undone_ids: Vec<EffectId> = undone.effects.iter().filter_map(Effect::awaits_answer).collect();
         let lost: Vec<EffectId> =
@@ -351,6 +355,7 @@ impl Driver {
             _ => None,
         };
         let reaction = self.session.apply(&stamped);
+        self.denials.take(&stamped.event, &reaction.notes);
         let untold = RunEvent::of_untold_end(&stamped.event, ended, &reaction);
         self.telemetry.step(&stamped, &reaction, &self.session);
         tracing::debug!(record, event = stamped.event.name(), state = self.session.state().as_str(), "event");

@@ -50,6 +50,7 @@ mod confinement;
 mod continuing;
 mod control;
 mod decision_cache;
+mod denials;
 mod driver;
 mod elsewhere;
 mod error;
@@ -99,6 +100,7 @@ pub use cancel::{Cancelled, cancel};
 pub use checks::FoundCommand;
 pub use control::{RunControl, SteerReply, Steered};
 pub use decision_cache::DecisionCache;
+pub use denials::Denials;
 pub use elsewhere::{EffectPerformer, EventRedactor, HandOver, Opening, is_record_of_session};
 pub use error::Error;
 pub use evaluate::{

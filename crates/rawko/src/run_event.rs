@@ -8,6 +8,7 @@ use rawko_core::tool::ToolOutcome;
 use rawko_core::{ErrorCode, ErrorInfo, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::denials::Denials;
 use crate::explain::Explanation;
 use crate::instructions::AGENTS;
 use crate::journal::ForkedFrom;
@@ -118,6 +119,9 @@ pub enum RunEvent {
         /// What the agent that worked last said at its end; absent where none has ended its work.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         answer: Option<String>,
+        /// The changes of the configuration that would have allowed what agents were denied, each once.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        would_allow: Vec<String>,
         /// Whether it was a dry run: then nothing was changed, whatever the status.
         #[serde(default, skip_serializing_if = "is_false")]
         dry_run: bool,
@@ -162,7 +166,14 @@ impl RunEvent {
     #[must_use]
     pub fn finished(session: &str, outcome: Outcome) -> Self {
         let (session, outcome) = (session.to_owned(), Box::new(outcome));
-        Self::SessionFinished { session, outcome, answer: None, dry_run: false, decisions: Vec::new() }
+        Self::SessionFinished {
+            session,
+            outcome,
+            answer: None,
+            would_allow: Vec::new(),
+            dry_run: false,
+            decisions: Vec::new(),
+        }
     }
 
     /// The same with what the agent that worked last has said.
@@ -170,6 +181,15 @@ impl RunEvent {
     pub fn answered_by(mut self, folded: &Session) -> Self {
         if let Self::SessionFinished { answer, .. } = &mut self {
             *answer = folded.last_words().map(str::to_owned);
+        }
+        self
+    }
+
+    /// The same with what would have allowed what was denied.
+    #[must_use]
+    pub fn denied(mut self, denials: &Denials) -> Self {
+        if let Self::SessionFinished { would_allow, .. } = &mut self {
+            *would_allow = denials.changes().to_vec();
         }
         self
     }

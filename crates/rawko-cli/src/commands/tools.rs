@@ -200,7 +200,10 @@ fn check(workspace: &Workspace, arguments: &ToolsCheckArgs) -> Result<Exit, Fail
     let rule = clean_line(&format!("{}{places}", verdict.rule()));
     let text = match &verdict {
         Verdict::Allowed { .. } => format!("{} by {rule}\n", paint.good("allowed")),
-        Verdict::Denied { message, .. } => format!("{} by {rule}\n{}\n", paint.bad("denied"), clean(message)),
+        Verdict::Denied { .. } => {
+            let why = verdict.explained().unwrap_or_default();
+            format!("{} by {rule}\n{}\n", paint.bad("denied"), clean(&why))
+        }
     };
     console.write(&text)?;
     Ok(exit)
@@ -263,8 +266,9 @@ fn carry_out(workspace: &Workspace, call: &ToolsCallArgs) -> Result<Exit, Failur
     let registry = rawko.tools()?;
     let request = tool_call(&call.name, input);
     let context = context(&rawko, agent, rawko.confinement()?);
-    if let Verdict::Denied { rule, message, .. } = policy_verdict(&rawko, agent, &registry, &request) {
-        return Err(Failure::new(Exit::Failed, format!("denied by {rule}: {message}"))
+    let verdict = policy_verdict(&rawko, agent, &registry, &request);
+    if let Some(why) = verdict.explained() {
+        return Err(Failure::new(Exit::Failed, format!("denied by {}: {why}", verdict.rule()))
             .with_hint(format!("`rawko tools list --agent {}` shows what it may use", agent.config.name)));
     }
     let outcome = block_on(async {

@@ -20,6 +20,9 @@ const WIDEST: usize = 100;
 /// Columns before a line, at most.
 const INDENT: usize = 6;
 
+/// Changes of the configuration that are listed.
+const CHANGES_SHOWN: usize = 20;
+
 /// The parts of a summary.
 #[derive(Debug, Clone)]
 pub(crate) struct Summary {
@@ -31,6 +34,8 @@ pub(crate) struct Summary {
     pub(crate) outcome: Outcome,
     /// What the agent that worked last has said.
     pub(crate) answer: Option<String>,
+    /// The changes of the configuration that would have allowed what was denied.
+    pub(crate) would_allow: Vec<String>,
     /// Whether it was a dry run.
     pub(crate) dry_run: bool,
     /// The decisions of a dry run, with the exact input and prompt.
@@ -46,7 +51,9 @@ pub(crate) struct Summary {
 impl Summary {
     /// The summary for a run's last event; `None` for any other event.
     pub(crate) fn of(event: &RunEvent, journal: Option<String>, dry_run: bool) -> Option<Self> {
-        let RunEvent::SessionFinished { session, outcome, answer, decisions, .. } = event.clone() else {
+        let RunEvent::SessionFinished { session, outcome, answer, would_allow, decisions, .. } =
+            event.clone()
+        else {
             return None;
         };
         let journal = journal.filter(|_| !dry_run);
@@ -55,6 +62,7 @@ impl Summary {
             journal,
             outcome: *outcome,
             answer,
+            would_allow,
             dry_run,
             decisions,
             not_kept: String::new(),
@@ -120,6 +128,7 @@ impl Summary {
         if let Some(journal) = &self.journal {
             rows.push(("Journal:", clean_line(journal)));
         }
+        rows.extend(denied(&self.would_allow));
         for (name, value) in rows {
             text.push_str(&format!("{} {value}\n", paint.faint(&format!("{name:<14}"))));
         }
@@ -324,6 +333,21 @@ fn checks(verification: &Verification) -> Vec<(&'static str, String)> {
     rows
 }
 
+/// What would have allowed the calls that were denied: a change in each line, whole, because it is to be copied.
+fn denied(changes: &[String]) -> Vec<(&'static str, String)> {
+    if changes.is_empty() {
+        return Vec::new();
+    }
+    let mut rows =
+        vec![("Denied calls:", "to allow them (`rawko agents list` says where agents are):".to_owned())];
+    rows.extend(changes.iter().take(CHANGES_SHOWN).map(|change| ("", clean_line(change))));
+    let more = changes.len().saturating_sub(CHANGES_SHOWN);
+    if more > 0 {
+        rows.push(("", format!("and {more} more: `rawko sessions show` with --json names them")));
+    }
+    rows
+}
+
 fn iterations(outcome: &Outcome) -> String {
     match &outcome.shared {
         Some(shared) => format!("{} ({} shared)", outcome.iterations, shared.iterations),
@@ -432,6 +456,24 @@ mod tests {
         assert!(prose.clone().all(|line| line.chars().count() <= 40), "{text}");
         let whole = Summary { columns: None, ..summary }.text(Paint::new(false));
         assert!(whole.contains("  one two three four five six seven eight nine ten\n"), "{whole}");
+    }
+
+    #[test]
+    fn what_would_allow_denied_calls_is_said_whole_and_only_where_there_were_any() {
+        let error = ErrorInfo::new(ErrorCode::Unknown, "x");
+        let quiet = summary(Outcome::failed(error), Some(40));
+        let text = quiet.text(Paint::new(false));
+        assert!(!text.contains("Denied"), "{text}");
+        let long = format!("add `- {}` under permissions.write", "long/".repeat(40));
+        let mut would_allow = vec!["add `- make` under x".to_owned(), long.clone()];
+        let text = Summary { would_allow: would_allow.clone(), ..quiet.clone() }.text(Paint::new(false));
+        assert_eq!(text.matches("Denied calls:").count(), 1, "{text}");
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        assert!(lines.contains(&"add `- make` under x") && lines.contains(&long.as_str()), "{text}");
+        would_allow.extend((0..30).map(|n| format!("add `- p{n}` under x")));
+        let text = Summary { would_allow, ..quiet }.text(Paint::new(false));
+        assert!(text.contains("add `- p17`") && !text.contains("add `- p18`"), "{text}");
+        assert!(text.contains("and 12 more"), "{text}");
     }
 
     #[test]

@@ -62,11 +62,11 @@ fn a_check_of_a_file_call_says_what_the_tool_would_say() {
     let write = |path: &str| json!({"file_path": path, "content": "x"});
     let deny = "permissions.deny (.rawko/config.yaml:3)";
     for outside in ["/etc/passwd", "out/passwd", "d/../../x"] {
-        check_denied(&place, "Read", &path(outside), "permissions.read", "outside of what permissions.read");
+        check_denied(&place, "Read", &path(outside), "permissions.read", "outside of what you may read");
     }
     let grants = "permissions.write (.rawko/config.yaml:2)";
     for outside in ["../x", "out/x"] {
-        check_denied(&place, "Write", &write(outside), grants, "outside of what permissions.write");
+        check_denied(&place, "Write", &write(outside), grants, "outside of what you may write");
     }
     for protected in [".git/hooks/x", ".rawko/config.yaml"] {
         check_denied(
@@ -78,16 +78,16 @@ fn a_check_of_a_file_call_says_what_the_tool_would_say() {
         );
     }
     for denied in ["way/a.txt", "k.pem"] {
-        check_denied(&place, "Read", &path(denied), deny, "permissions.deny names");
-        check_denied(&place, "Write", &write(denied), deny, "permissions.deny names");
+        check_denied(&place, "Read", &path(denied), deny, "is denied to you");
+        check_denied(&place, "Write", &write(denied), deny, "is denied to you");
     }
     let edit = json!({"file_path": "secrets/a.txt", "old_string": "a", "new_string": "b"});
-    check_denied(&place, "Edit", &edit, deny, "permissions.deny names `secrets`");
+    check_denied(&place, "Edit", &edit, deny, "`secrets` is denied to you");
     check_denied(&place, "Read", &path("/proc/self/environ"), "protected path", "no permission grants it");
     let search = json!({"pattern": "x", "path": "/etc"});
-    check_denied(&place, "Grep", &search, "permissions.read", "outside of what permissions.read");
+    check_denied(&place, "Grep", &search, "permissions.read", "outside of what you may read");
     let files = json!({"pattern": "*", "path": "/etc"});
-    check_denied(&place, "Glob", &files, "permissions.read", "outside of what permissions.read");
+    check_denied(&place, "Glob", &files, "permissions.read", "outside of what you may read");
     check_denied(&place, "Read", &json!({"file": "a.txt"}), "input", "`file_path`");
 
     for (tool, input) in [("Read", path("a.txt")), ("Write", write("new/b.txt")), ("Read", path("missing"))] {
@@ -113,7 +113,7 @@ fn a_denial_by_permissions_run_blames_the_line_that_decided_and_no_filter() {
     assert!(!denied.out.contains("bashFilter"), "{}", denied.out);
     ask("runner", "grep x").ends(1).says(&[
         "denied by permissions.run (.rawko/agents/runner.yaml:4, .rawko/config.yaml:3)",
-        "add `- grep` under permissions.run of this agent",
+        "add `- grep` under permissions.run of agent `runner`",
     ]);
     // The filter of the built-in planner stands before.
     ask("planner", "rm x").ends(1).says(&["denied by tools.bashFilter.allowedCommands\n"]);

@@ -143,7 +143,7 @@ fn a_path_is_allowed_for_one_call_and_deny_wins() {
     assert_eq!(running.trial.rawko(&["approve", "last", "--deny"]).0, Some(0));
     let ended = running.end();
     let results = ended.results("Read");
-    assert!(results[0].0.contains("permissions.deny"), "{results:?}");
+    assert!(results[0].0.contains("is denied to you"), "{results:?}");
     assert!(results[1].0.contains("the text"), "{results:?}");
     assert!(results[2].1 && results[2].0.contains("said no"), "{results:?}");
     assert!(ended.results("Write")[0].1);

@@ -446,7 +446,7 @@ fn agents_have_the_tools_that_their_lists_name() {
     accept(&trial);
     let ended = trial.run("Help.");
     ended.exits(0);
-    assert!(ended.results("mcp__s__touch")[0].0.contains("not listed under tools.allowed"));
+    assert!(ended.results("mcp__s__touch")[0].0.contains("it is not one of its tools"));
     let names = offered(&agents_turns(&ended.trial)[0]);
     assert!(
         names.contains(&"mcp__s__echo".to_owned()) && !names.contains(&"mcp__s__touch".to_owned()),

@@ -52,7 +52,7 @@ fn write(path: &str) -> Value {
 
 #[test]
 fn a_planner_cannot_write() {
-    let words = ["`planner` may not use the tool `Write`", "tools.allowed"];
+    let words = ["`planner` may not use the tool `Write`", "leave it to an agent that has it"];
     let ended = check(Trial::new, "planner", call("Write", &write("x")), "Write", &words);
     check_untouched(&ended);
     let denied = ended.events_of("tool_called").remove(0);
@@ -65,7 +65,7 @@ fn a_planner_cannot_write_through_the_shell() {
     for command in
         ["touch x", "ls > x", "find . -name a -exec touch x ;", "cat /dev/null | tee x", "ls; touch x"]
     {
-        let ended = check(Trial::new, "planner", bash(command), "Bash", &["`planner`"]);
+        let ended = check(Trial::new, "planner", bash(command), "Bash", &["The command was not run"]);
         check_untouched(&ended);
     }
 }
@@ -115,6 +115,57 @@ fn nobody_rewrites_rawkos_own_configuration() {
 }
 
 #[test]
+fn the_model_is_told_what_to_do_instead_and_the_user_what_to_change() {
+    let turns = || {
+        ModelServer::sequence([
+            select("planner"),
+            bash("make all"),
+            bash("make test"),
+            bash("ls > list.txt"),
+            call("Read", &json!({"file_path": "/etc/hosts"})),
+            report("could not"),
+            complete("well"),
+        ])
+    };
+    let make = "add `- make` under tools.bashFilter.allowedCommands of agent `planner`";
+    let hosts = "add `- /etc/hosts` under permissions.read";
+    let ended = Trial::new(turns()).run("Try it.");
+    ended.exits(0);
+    for (output, instead) in ended.results("Bash").iter().zip([
+        "`make` is not listed: you may run ls, cat,",
+        "Use these, or another tool.",
+        "Leave it out, you get the output anyway",
+    ]) {
+        assert!(output.0.contains(instead), "{instead:?} is missing in {}", output.0);
+    }
+    for request in ended.trial.server.asked() {
+        let told = request.last_text();
+        for key in ["tools.bashFilter", "permissions.", "rawko agents", "To allow it"] {
+            assert!(!told.contains(key), "{key} is in {told}");
+        }
+    }
+    // Each change once. Without a sandbox there is one for the redirection, too.
+    let end = ended.finish();
+    let mut changes: Vec<&str> =
+        end["wouldAllow"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    changes.retain(|change| !change.starts_with("remove the list"));
+    assert_eq!(changes, [make, hosts]);
+    let (status, text, _) = ended.trial.rawko(&["sessions", "show", "last"]);
+    assert_eq!((status, text.matches(make).count()), (Some(0), 1), "{text}");
+    assert!(text.contains("Denied calls:"), "{text}");
+}
+
+#[test]
+fn nothing_is_said_of_denials_where_there_were_none() {
+    let turns = [select("planner"), bash("ls | sort"), report("read"), complete("well")];
+    let ended = Trial::new(ModelServer::sequence(turns)).run("Look.");
+    ended.exits(0);
+    assert!(ended.finish()["wouldAllow"].is_null(), "{}", ended.finish());
+    let (_, text, _) = ended.trial.rawko(&["sessions", "show", "last"]);
+    assert!(!text.contains("Denied"), "{text}");
+}
+
+#[test]
 fn a_tool_that_is_not_there() {
     check(
         Trial::new,
@@ -132,7 +183,7 @@ fn chain() -> String {
 
 #[test]
 fn twelve_thousand_wrappers_are_denied_and_journaled() {
-    let words = ["more than 10 programs start one another", "`tester_of_env`"];
+    let words = ["more than 10 programs start one another"];
     let agent = json!({"name": "tester_of_env", "systemPrompt": "Test.", "tools": {
         "allowed": ["Bash"], "bashFilter": {"allowedCommands": ["env", "ls"]},
     }});

@@ -25,9 +25,13 @@ fn check(command: &str, hosts: &[(&str, &str)]) {
     let (_, note) = output.rsplit_once("[exit code").expect("a command that ended");
     for (host, entries) in hosts {
         let line = format!(
-            "[The sandbox refused {host}: permissions.net does not grant it. The user can add {entries}.]"
+            "[The sandbox refused {host}: permissions.net does not grant it. Do without it, or name it in your report: \
+             the user can add {entries}.]"
         );
         assert_eq!(note.matches(&line).count(), 1, "{output}");
+        let change = format!("add `- {host}` under permissions.net");
+        let changes = ended.finish()["wouldAllow"].to_string();
+        assert_eq!(changes.matches(&change).count(), 1, "{changes}");
     }
     let outcome = &ended.events_of("tool_finished").remove(0)["outcome"];
     assert_eq!(refused(outcome), hosts.iter().map(|(host, _)| *host).collect::<Vec<_>>(), "{outcome}");

@@ -109,14 +109,15 @@ fn a_page_of_a_granted_host_arrives_as_markdown() {
 }
 
 #[test]
-fn without_a_granted_host_it_is_not_offered_and_a_call_names_the_line_to_add() {
+fn without_a_granted_host_it_is_not_offered_and_a_call_is_refused() {
     let site = Site::page("<p>inside</p>");
     let ended = Trial::new(developer([fetch(&site.url("/"))])).run("Which version?");
     ended.exits(0);
     assert!(!offered(&ended).iter().any(|tool| tool.starts_with("Web")), "{:?}", offered(&ended));
     let (content, is_error) = result(&ended, "WebFetch");
-    assert!(is_error && content.contains("The user can add it: `permissions.net: [127.0.0.1]`"), "{content}");
+    assert!(is_error && content.contains("no permission grants 127.0.0.1. Do without it"), "{content}");
     assert_eq!(site.asked().len(), 0);
+    assert_eq!(ended.finish()["wouldAllow"], json!(["add `- 127.0.0.1` under permissions.net"]));
 }
 
 #[test]
@@ -135,9 +136,9 @@ fn a_host_that_is_not_granted_is_refused_and_recorded() {
 #[test]
 fn a_redirect_leads_to_no_other_host() {
     for (to, words) in [
-        ("http://127.0.0.2/", "does not grant 127.0.0.2"),
-        ("http://2852039166/latest/meta-data/", "does not grant 169.254.169.254"),
-        ("http://localhost:PORT/", "does not grant localhost"),
+        ("http://127.0.0.2/", "no permission grants 127.0.0.2"),
+        ("http://2852039166/latest/meta-data/", "no permission grants 169.254.169.254"),
+        ("http://localhost:PORT/", "no permission grants localhost"),
         ("file:///etc/passwd", "`file:` is not fetched"),
     ] {
         let site = Site::start(move |path| {
@@ -164,7 +165,7 @@ fn a_person_is_asked_for_a_host_and_the_page_follows() {
     let waits: Value = serde_json::from_str(&waits).unwrap();
     let question = &waits[0]["question"];
     assert_eq!(question["needs"], json!([{"type": "host", "host": "127.0.0.1"}]));
-    assert!(question["why"].as_str().unwrap().contains("does not grant 127.0.0.1"), "{question}");
+    assert!(question["why"].as_str().unwrap().contains("no permission grants 127.0.0.1"), "{question}");
     assert_eq!(site.asked().len(), 0);
     assert_eq!(running.trial.rawko(&["approve", "last"]).0, Some(0));
     let ended = running.end();

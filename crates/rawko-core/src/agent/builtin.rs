@@ -15,10 +15,10 @@ pub const BUILTIN_AGENTS: [&str; 4] = ["planner", "developer", "tester", "review
 /// Programs that only read. The filter's own rules refuse options by which they would write or start other programs
 /// (`docs/spec/bash-and-sandbox.md`, "The filter", point 3).
 const READ_COMMANDS: &[&str] = &[
-    "ls", "cat", "head", "tail", "find", "git", "tree", "wc", "grep", "egrep", "fgrep", "rg", "sed", "awk", "jq",
-    "diff", "cmp", "comm", "sort", "uniq", "cut", "paste", "tr", "nl", "tac", "od", "xxd", "stat", "file", "du",
-    "basename", "dirname", "realpath", "readlink", "which", "xargs", "echo", "printf", "pwd", "test", "[", "true",
-    "false",
+    "ls", "cat", "head", "tail", "find", "git", "tree", "wc", "grep", "egrep", "fgrep", "rg", "sed", "awk",
+    "jq", "diff", "cmp", "comm", "sort", "uniq", "cut", "paste", "tr", "nl", "tac", "od", "xxd", "stat",
+    "file", "du", "basename", "dirname", "realpath", "readlink", "which", "xargs", "echo", "printf", "pwd",
+    "test", "[", "true", "false",
 ];
 
 /// `git` is granted as a whole ("The filter", point 5), so the subcommands that change the tree, the history or a

@@ -155,6 +155,8 @@ pub enum Judgement {
         rule: String,
         /// The reason, for the model and for people.
         message: String,
+        /// The change of the configuration that would allow it.
+        would_allow: Option<String>,
         /// What the tool may do.
         access: ToolAccess,
     },
@@ -171,6 +173,8 @@ pub enum Judgement {
         rule: String,
         /// The reason, for the model.
         message: String,
+        /// The change of the configuration that would allow it, for people.
+        would_allow: Option<String>,
         /// The kind of refusal.
         code: ErrorCode,
     },

@@ -40,6 +40,7 @@ pub fn call_verdict<S: AsRef<str>>(
     let own = agent.permissions.clone().unwrap_or_default();
     let calls = permissions_of_calls(agent, permissions);
     let rules = bash::BashRules {
+        agent: Some(&agent.name),
         filter,
         own_run: own.run.as_deref(),
         granted_run: permissions.run.as_deref(),
@@ -49,16 +50,7 @@ pub fn call_verdict<S: AsRef<str>>(
         project: context.project,
     };
     match bash::verdict(rules, command) {
-        Verdict::Denied { rule, message, unlisted } => {
-            let name = &agent.name;
-            Verdict::Denied {
-                rule,
-                unlisted,
-                message: format!(
-                    "{message} (Agent `{name}`: `rawko agents list` says where it is configured.)"
-                ),
-            }
-        }
+        denied @ Verdict::Denied { .. } => denied,
         allowed @ Verdict::Allowed { .. } if is_filtered => allowed,
         // No list says what may run: what holds it is said, if anything does.
         Verdict::Allowed { .. } if context.is_confined => {
@@ -85,10 +77,11 @@ fn skill_verdict(agent: &AgentConfig, call: &ToolCall) -> Option<Verdict> {
     let near = near.map(|near| format!(" Did you mean `{near}`?")).unwrap_or_default();
     let (name, wanted) = (&agent.name, crate::text::truncate(wanted, 100));
     let message = format!(
-        "Agent `{name}` has no skill `{wanted}`.{near} It has: {has}. To give it that one, name it under `skills` of this agent, \
-         where `rawko agents list` says it is configured; `rawko skills list` names them all. Continue without it."
+        "You have no skill `{wanted}`.{near} You have: {has}. Use one of these, or continue without it."
     );
-    Some(Verdict::denied("skills", message))
+    let lift =
+        format!("add `- {wanted}` under skills of agent `{name}` (`rawko skills list` names them all)");
+    Some(Verdict::denied("skills", message).lifted_by(Some(lift)))
 }
 
 #[cfg(test)]
@@ -108,8 +101,12 @@ mod tests {
         let permissions = agent.permissions.clone().unwrap_or_default();
         let verdict = call_verdict(&agent, &permissions, HERE, &call, &[BASH]);
         assert_eq!((!verdict.is_allowed()).then(|| verdict.rule()), denied_by, "{verdict:?}");
-        if let Verdict::Denied { message, .. } = &verdict {
-            assert!(message.contains("tester"), "{message}");
+        // What only the user can change is not said to the model.
+        if let Verdict::Denied { message, would_allow, .. } = &verdict {
+            for key in ["permissions.", "bashFilter", "To allow", "rawko "] {
+                assert!(!message.contains(key), "{message}");
+            }
+            assert!(would_allow.as_ref().is_none_or(|it| it.contains("`tester`")), "{would_allow:?}");
         }
     }
 
@@ -176,32 +173,30 @@ mod tests {
         let denied = verdict(json!(["pdf", "ppt"]), "release");
         let Verdict::Denied { rule, message, .. } = &denied else { panic!("{denied:?}") };
         assert_eq!(rule, "skills");
-        assert!(message.contains("`release`. It has: pdf, ppt."), "{message}");
+        assert!(message.contains("`release`. You have: pdf, ppt."), "{message}");
         assert!(!verdict(json!(false), "pdf").is_allowed());
     }
 
     #[track_caller]
-    fn check_words(own: &Value, granted: &Value, words: &[&str]) {
+    fn check_change(own: &Value, granted: &Value, change: &str) {
         let agent = json!({"name": "tester", "systemPrompt": "Test.", "permissions": own});
         let agent: AgentConfig = serde_json::from_value(agent).unwrap();
         let granted: Permissions = serde_json::from_value(granted.clone()).unwrap();
         let input = json!({"command": "rm x"});
         let call = ToolCall { id: "1".into(), name: BASH.into(), input, invalid_input: None, withheld: None };
-        let Verdict::Denied { message, .. } = call_verdict(&agent, &granted, HERE, &call, &[BASH]) else {
-            panic!("allowed")
-        };
-        for word in words {
-            assert!(message.contains(word), "{word:?} is missing in {message}");
-        }
-        assert!(!message.contains("bashFilter"), "{message}");
+        let verdict = call_verdict(&agent, &granted, HERE, &call, &[BASH]);
+        assert_eq!(verdict.would_allow(), Some(change));
+        let message = verdict.denial().unwrap().content;
+        assert!(message.contains("`rm` is not listed: you may run ls. Use these"), "{message}");
     }
 
     #[test]
     fn a_denial_by_permissions_run_names_the_list_that_decided() {
-        let own = ["add `- rm` under permissions.run of this agent", "Listed are: ls"];
-        check_words(&json!({"run": ["ls"]}), &json!({"run": ["ls"]}), &own);
-        let global = ["add `- rm` under permissions.run of the configuration", "--allow-run"];
-        check_words(&json!({}), &json!({"run": ["ls"]}), &global);
-        check_words(&json!({"run": ["ls", "rm"]}), &json!({"run": ["ls"]}), &global);
+        let own = "add `- rm` under permissions.run of agent `tester`";
+        check_change(&json!({"run": ["ls"]}), &json!({"run": ["ls"]}), own);
+        let global = "add `- rm` under permissions.run of the configuration (`rawko config show` says where), or in \
+                      --allow-run";
+        check_change(&json!({}), &json!({"run": ["ls"]}), global);
+        check_change(&json!({"run": ["ls", "rm"]}), &json!({"run": ["ls"]}), global);
     }
 }

@@ -35,18 +35,18 @@ pub fn tool_verdict<S: AsRef<str>>(agent: &AgentConfig, tool: &str, known: &[S])
         return Verdict::denied("unknown tool", unknown_message(tool, known));
     }
     let name = &agent.name;
-    let place = "of this agent, where `rawko agents list` says it is configured";
     if let Some(entry) = agent.tools.blocked.iter().find(|blocked| entry_covers(blocked, tool)) {
         let by = if entry == tool {
-            "it is listed".to_owned()
+            "it is blocked".to_owned()
         } else {
-            format!("`{entry}` covers it, which is listed")
+            format!("`{entry}` covers it, which is blocked")
         };
         let message = format!(
-            "Agent `{name}` may not use the tool `{tool}`: {by} under tools.blocked. \
-             To allow it, remove `- {entry}` under tools.blocked {place}. Continue without it."
+            "Agent `{name}` may not use the tool `{tool}`: {by}. Use the tools that this conversation offers, or continue \
+             without it."
         );
-        return Verdict::denied("tools.blocked", message);
+        let lift = format!("remove `- {entry}` under tools.blocked of agent `{name}`");
+        return Verdict::denied("tools.blocked", message).lifted_by(Some(lift));
     }
     // A run with skills says of each agent which ones it has. With them comes the tool, whatever `tools.allowed` lists.
     if tool == SKILL
@@ -55,21 +55,21 @@ pub fn tool_verdict<S: AsRef<str>>(agent: &AgentConfig, tool: &str, known: &[S])
         if !skills.is_none() {
             return Verdict::allowed("skills");
         }
-        let message = format!(
-            "Agent `{name}` may not use the tool `{tool}`: it has no skills. To give it some, name them under `skills` \
-             {place}. Continue without it."
-        );
-        return Verdict::denied("skills", message);
+        let message =
+            format!("Agent `{name}` may not use the tool `{tool}`: it has no skills. Continue without it.");
+        let lift = format!("name skills under skills of agent `{name}` (`rawko skills list` names them all)");
+        return Verdict::denied("skills", message).lifted_by(Some(lift));
     }
     match &agent.tools.allowed {
         None => Verdict::allowed("tools.allowed (absent: all)"),
         Some(allowed) if allowed.iter().any(|a| entry_covers(a, tool)) => Verdict::allowed("tools.allowed"),
         Some(_) => {
             let message = format!(
-                "Agent `{name}` may not use the tool `{tool}`: it is not listed under tools.allowed. \
-                 To allow it, add `- {tool}` under tools.allowed {place}. Continue without it."
+                "Agent `{name}` may not use the tool `{tool}`: it is not one of its tools. Use those that this \
+                 conversation offers, or leave it to an agent that has it: say so in your report."
             );
-            Verdict::denied("tools.allowed", message)
+            let lift = format!("add `- {tool}` under tools.allowed of agent `{name}`");
+            Verdict::denied("tools.allowed", message).lifted_by(Some(lift))
         }
     }
 }
@@ -176,13 +176,13 @@ mod tests {
 
     #[test]
     fn a_denial_by_a_pattern_names_the_pattern() {
-        let parts = ["`mcp__docs` covers it", "remove `- mcp__docs` under tools.blocked"];
+        let parts = ["`mcp__docs` covers it", "remove `- mcp__docs` under tools.blocked of agent `planner`"];
         check(&json!({"blocked": ["Bash", "mcp__docs"]}), "mcp__docs__search", false, &parts);
     }
 
     #[test]
     fn a_denial_names_agent_tool_rule_and_the_line_to_add() {
-        let parts = ["`planner`", "`Bash`", "add `- Bash` under tools.allowed of this agent"];
+        let parts = ["`planner`", "`Bash`", "add `- Bash` under tools.allowed of agent `planner`"];
         check(&json!({"allowed": ["Read"]}), "Bash", false, &parts);
     }
 

@@ -19,8 +19,11 @@ pub enum Verdict {
     Denied {
         /// The rule that denies it, e.g. `tools.blocked`.
         rule: String,
-        /// What is denied, why, and what would allow it; for the model and for people.
+        /// What is denied, why, and what to do instead; for the model, which cannot change the configuration.
         message: String,
+        /// The change of the configuration that would allow it; for people.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        would_allow: Option<String>,
         /// Whether a list decided that a person may overrule for one call: the command is understood, and on no list.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unlisted: bool,
@@ -37,13 +40,22 @@ impl Verdict {
     /// Denied by `rule`, in the words of `message`.
     #[must_use]
     pub fn denied(rule: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::Denied { rule: rule.into(), message: message.into(), unlisted: false }
+        Self::Denied { rule: rule.into(), message: message.into(), would_allow: None, unlisted: false }
     }
 
     /// Denied by the list `rule`, on which it is not.
     #[must_use]
     pub fn unlisted(rule: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::Denied { rule: rule.into(), message: message.into(), unlisted: true }
+        Self::Denied { rule: rule.into(), message: message.into(), would_allow: None, unlisted: true }
+    }
+
+    /// The same, where `change` of the configuration would allow it.
+    #[must_use]
+    pub fn lifted_by(mut self, change: Option<String>) -> Self {
+        if let Self::Denied { would_allow, .. } = &mut self {
+            *would_allow = change;
+        }
+        self
     }
 
     /// Whether it may be done.
@@ -63,14 +75,33 @@ impl Verdict {
         }
     }
 
+    /// The change of the configuration that would allow what is denied, if there is one.
+    #[must_use]
+    pub fn would_allow(&self) -> Option<&str> {
+        match self {
+            Self::Allowed { .. } => None,
+            Self::Denied { would_allow, .. } => would_allow.as_deref(),
+        }
+    }
+
+    /// Why it is denied and what would allow it, for people; `None` where it is allowed.
+    #[must_use]
+    pub fn explained(&self) -> Option<String> {
+        let Self::Denied { message, would_allow, .. } = self else { return None };
+        let change =
+            would_allow.as_ref().map(|change| format!(" To allow it, {change}.")).unwrap_or_default();
+        Some(format!("{message}{change}"))
+    }
+
     /// The tool result that tells the model of a denial; `None` where it is allowed.
     #[must_use]
     pub fn denial(&self) -> Option<ToolOutcome> {
         match self {
             Self::Allowed { .. } => None,
-            Self::Denied { message, .. } => {
-                Some(ToolOutcome::error(ErrorCode::PermissionError, message.clone()))
-            }
+            Self::Denied { message, would_allow, .. } => Some(ToolOutcome {
+                would_allow: would_allow.clone(),
+                ..ToolOutcome::error(ErrorCode::PermissionError, message.clone())
+            }),
         }
     }
 }

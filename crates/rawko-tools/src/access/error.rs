@@ -14,9 +14,7 @@ pub enum AccessError {
     #[error("`{path}` is not a valid path: {why}.")]
     Malformed { path: String, why: &'static str },
     /// The permissions do not grant the real path.
-    #[error(
-        "`{path}` may not be {verb}: it lies outside of what permissions.{list} grants ({granted}). {hint}"
-    )]
+    #[error("`{path}` may not be {verb}: it lies outside of what you may {list} ({granted}). {hint}")]
     Outside {
         path: String,
         verb: &'static str,
@@ -27,7 +25,7 @@ pub enum AccessError {
         needs: Option<Refusal>,
     },
     /// An entry of `permissions.deny` covers it.
-    #[error("`{path}` may not be touched: permissions.deny names `{entry}`, and deny wins over every grant.")]
+    #[error("`{path}` may not be touched: `{entry}` is denied to you. Leave it alone.")]
     Denied { path: String, entry: String },
     /// It is a device or a view of the system, which no permission grants.
     #[error(
@@ -55,13 +53,11 @@ pub enum AccessError {
     /// A second name of a denied file.
     #[error(
         "`{path}` may not be touched: it has several names (hard links), and one of them is, or may be, a file \
-         that permissions.deny names. To use it, ask the user for a copy."
+         that is denied to you. Leave it alone."
     )]
     DeniedLink { path: String },
     /// Journals and checkpoints hold what was denied.
-    #[error(
-        "`{path}` may not be read: sessions hold what permissions.deny keeps from agents. The user can see them: `rawko sessions show`."
-    )]
+    #[error("`{path}` may not be read: sessions hold what is denied to agents. Leave it alone.")]
     Sessions { path: String },
     /// Nothing exists at this path.
     #[error("`{path}` does not exist.{hint}")]

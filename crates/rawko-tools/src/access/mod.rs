@@ -385,7 +385,7 @@ impl FileAccess {
             .map(|g| if *g == self.root { "the project".to_owned() } else { self.display(g) })
             .collect();
         let granted = if granted.is_empty() { "nothing".to_owned() } else { granted.join(", ") };
-        let hint = "Work with files inside, or ask the user to grant it.";
+        let hint = "Work with files inside, or say in your report that the task needs it.";
         // What no grant opens is not worth a question, and a name that is no text cannot be shown in one.
         let is_grantable = real.to_str().is_some()
             && (list == "read" || protected_name(real.strip_prefix(&self.root).unwrap_or(real)).is_none());

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::reader::Journal;
 use super::record::{Record, StepRecord};
+use crate::denials::Denials;
 
 /// A session as its journal leaves it.
 #[derive(Debug, Clone, Default)]
@@ -33,6 +34,8 @@ pub struct Folded {
     pub checks_since: u32,
     /// Sequence number of the event that began the latest execution.
     pub execution_begun: Option<u64>,
+    /// What the present task was denied.
+    pub denials: Denials,
     /// Background jobs whose end no agent has heard of. They ended with their process.
     pub jobs: Vec<LostJob>,
     /// The highest number of a background job so far.
@@ -142,6 +145,7 @@ impl Folding {
         }
         let reaction = folded.session.apply(stamped);
         calls.note(stamped, &reaction, folded);
+        folded.denials.take(&stamped.event, &reaction.notes);
         if begins_execution(&reaction) {
             folded.execution_begun = Some(seq);
         }

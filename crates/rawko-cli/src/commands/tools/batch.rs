@@ -110,21 +110,14 @@ impl Question {
 
     /// A reason in the words of the question, where its own filter or permissions decided.
     fn reason(&self, verdict: &Verdict) -> Option<String> {
-        let Verdict::Denied { rule, message, .. } = verdict else { return None };
-        if !self.brings(rule) {
-            return Some(message.clone());
-        }
-        // The policy speaks to an agent, whose own configuration it takes this for.
-        let text = message.split(" (Agent `").next().unwrap_or(message);
-        let text = text.replace(
-            "tools.bashFilter.allowedCommands of this agent",
-            "tools.bashFilter.allowedCommands (`filter.allowedCommands` of this question)",
-        );
-        let text = text.replace(
-            "under tools.bashFilter.blockedPatterns",
-            "under tools.bashFilter.blockedPatterns (`filter.blockedPatterns` of this question)",
-        );
-        Some(text)
+        let Verdict::Denied { rule, message, would_allow, .. } = verdict else { return None };
+        let list = rule.strip_prefix("tools.bashFilter.");
+        let (Some(list), Some(change), true) = (list, would_allow, self.brings(rule)) else {
+            return verdict.explained();
+        };
+        // The policy takes the question's own filter for that of the agent.
+        let what = change.split(&format!(" under {rule}")).next().unwrap_or(change);
+        Some(format!("{message} To allow it, {what} under {rule} (`filter.{list}` of this question)."))
     }
 }
 

@@ -61,7 +61,7 @@ impl Execution {
         } else {
             match judge(&call) {
                 Judgement::Allowed { rule, access } => (rule, Ok(access)),
-                Judgement::Unlisted { rule, message, access } => {
+                Judgement::Unlisted { rule, message, would_allow, access } => {
                     let unapproved = Unapproved {
                         call: call.clone(),
                         access,
@@ -69,7 +69,10 @@ impl Execution {
                         grants: Vec::new(),
                         needs: vec![Refusal::Command],
                         why: message.clone(),
-                        outcome: ToolOutcome::error(ErrorCode::PermissionError, message),
+                        outcome: ToolOutcome {
+                            would_allow,
+                            ..ToolOutcome::error(ErrorCode::PermissionError, message)
+                        },
                         is_judged: false,
                         has_run: false,
                     };
@@ -79,11 +82,11 @@ impl Execution {
                     is_answered = !outcome.is_error;
                     (rule, Err(*outcome))
                 }
-                Judgement::Denied { rule, message, code } => {
+                Judgement::Denied { rule, message, would_allow, code } => {
                     if !self.facts.denied_tools.contains(&call.name) {
                         self.facts.denied_tools.push(truncate(&call.name, COMMAND_CHARS));
                     }
-                    (rule, Err(ToolOutcome::error(code, message)))
+                    (rule, Err(ToolOutcome { would_allow, ..ToolOutcome::error(code, message) }))
                 }
             }
         };

@@ -1,7 +1,7 @@
 //! Lists of the programs that Bash may run. Each knows where it stands, so that a denial blames the right one.
 
-use super::SHOWN;
-use super::options::Refused;
+use super::denial::{Denial, Lift, Refused};
+use super::{SHOWN, is_program_name};
 use crate::text::truncate;
 
 /// Characters of a list in a message.
@@ -34,39 +34,54 @@ impl ListPlace {
         }
     }
 
-    /// What would let everything pass that no entry of the list grants.
-    pub(super) fn lifted(self) -> String {
-        format!(
-            " No entry of {} grants that; to allow it, remove the list {}: then every program may run.",
-            self.rule(),
-            self.owner()
-        )
+    /// What the user can change, where this list refuses something.
+    pub(super) fn lifted(self, lift: &Lift, agent: Option<&str>) -> Option<String> {
+        let (rule, owner) = (self.rule(), self.owner(agent));
+        match lift {
+            Lift::Program(program) => Some(format!("add `- {program}` under {rule} {owner}")),
+            Lift::NoList => Some(format!("remove the list under {rule} {owner}: then every program may run")),
+            Lift::WritePath(path) => Some(write_path(path, agent)),
+            Lift::Nothing => None,
+        }
     }
 
-    fn owner(self) -> &'static str {
+    fn owner(self, agent: Option<&str>) -> String {
         match self {
-            Self::BashFilter | Self::AgentRun => "of this agent",
-            Self::GlobalRun => "of the configuration (`rawko config show` says where), or in --allow-run",
+            Self::BashFilter | Self::AgentRun => of_agent(agent),
+            Self::GlobalRun => {
+                "of the configuration (`rawko config show` says where), or in --allow-run".to_owned()
+            }
         }
     }
 }
 
+/// The change that lets an agent write a path.
+pub(super) fn write_path(path: &str, agent: Option<&str>) -> String {
+    format!("add `- {path}` under permissions.write {} and of the configuration", of_agent(agent))
+}
+
+pub(super) fn of_agent(agent: Option<&str>) -> String {
+    agent.map_or_else(|| "of this agent".to_owned(), |name| format!("of agent `{name}`"))
+}
+
 impl Allowlist<'_> {
-    /// Whether `program` is listed; if not, the line that would list it.
+    /// Whether `program` is listed.
     pub(super) fn holds(&self, program: &str) -> Refused {
         if self.names.iter().any(|name| name == program) {
             return Ok(());
         }
         let shown = truncate(program, SHOWN);
-        Err(format!(
-            "`{shown}` is not listed. To allow it, add `- {shown}` under {} {}. Listed are: {}.",
-            self.place.rule(),
-            self.place.owner(),
-            if self.names.is_empty() {
-                "none".to_owned()
-            } else {
-                truncate(&self.names.join(", "), LIST_SHOWN)
-            }
-        ))
+        let listed = match self.names {
+            [] => "no programs".to_owned(),
+            names => truncate(&names.join(", "), LIST_SHOWN),
+        };
+        let lift = match program.len() <= SHOWN && is_program_name(program) {
+            true => Lift::Program(program.to_owned()),
+            false => Lift::Nothing,
+        };
+        Err(Denial {
+            why: format!("`{shown}` is not listed: you may run {listed}. Use these, or another tool."),
+            lift,
+        })
     }
 }

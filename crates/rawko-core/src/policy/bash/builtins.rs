@@ -1,6 +1,6 @@
 //! Shell builtins. Some change what later commands mean: no list grants those.
 
-use super::options::Refused;
+use super::denial::Refused;
 use super::parser::is_name;
 use super::script::{ShellWord, WordKind};
 use super::tables::FilterTables;
@@ -15,7 +15,7 @@ pub(super) fn judge(
 ) -> Option<Refused> {
     match name {
         _ if tables.builtins.refused.contains(name) => {
-            Some(Err("this builtin can change what runs; no allowlist grants it.".into()))
+            Some(Err("this builtin can change what runs: leave it out.".into()))
         }
         "cd" => Some(Err("started by another program it changes nothing: write `cd` alone.".into())),
         "export" => Some(export(arguments, tables, !writable.is_empty())),
@@ -35,7 +35,11 @@ fn export(arguments: &[ShellWord], tables: &FilterTables, in_sandbox: bool) -> R
         let is_whole = text.contains('=') || word.text().is_some();
         is_whole && is_name(name) && tables.variables.passes(name, &word.shown, in_sandbox)
     };
-    if arguments.iter().all(is_harmless) { Ok(()) } else { Err("it may change what runs.".into()) }
+    if arguments.iter().all(is_harmless) {
+        Ok(())
+    } else {
+        Err("it may change what runs: leave it out.".into())
+    }
 }
 
 fn read(arguments: &[ShellWord], tables: &FilterTables) -> Refused {
@@ -68,11 +72,10 @@ fn printf(arguments: &[ShellWord]) -> Refused {
     let Some(format) = format else { return Ok(()) };
     match format.text() {
         Some(text) if text.starts_with("-v") => Err("`-v` sets a variable.".into()),
-        Some(text) if !values.is_empty() && counts_into_variable(text) => {
-            Err("`%n` sets a variable.".into())
-        }
+        Some(text) if !values.is_empty() && counts_into_variable(text) => Err("`%n` sets a variable.".into()),
         None if !format.is_operand() || !values.is_empty() => {
-            Err("its format must be spelt out, as in `printf '%s' \"$x\"`: `-v` and `%n` set variables.".into())
+            Err("its format must be spelt out, as in `printf '%s' \"$x\"`: `-v` and `%n` set variables."
+                .into())
         }
         Some(_) | None => Ok(()),
     }
@@ -107,7 +110,7 @@ fn test(arguments: &[ShellWord], tables: &FilterTables) -> Refused {
             WordKind::FileNames(_) | WordKind::Many => false,
         };
         if !passes {
-            return Err(format!("`{}` could make it evaluate something.", word.shown));
+            return Err(format!("`{}` could make it evaluate something.", word.shown).into());
         }
     }
     Ok(())

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::SHOWN;
-use super::options::Refused;
+use super::denial::Refused;
 use super::script::{Flow, ParsedScript, ShellWord, Simple};
 use super::write_places::WritePlaces;
 use crate::text::truncate;
@@ -100,7 +100,7 @@ impl<'p> Directory<'p> {
         self.chain = if let Flow::Chained(list) = flow { Some(list) } else { None };
         let start = if flow == Flow::Unsure { 0 } else { self.depth };
         let Some(depth) = self.follow(&target, start) else {
-            return Err(format!("`cd {}` may lead out of the project.", truncate(target.path, SHOWN)));
+            return Err(format!("`cd {}` may lead out of the project.", truncate(target.path, SHOWN)).into());
         };
         match flow {
             Flow::Straight => (self.depth, self.floor) = (depth, depth),

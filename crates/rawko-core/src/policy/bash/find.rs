@@ -1,7 +1,8 @@
 //! `find`: an expression in which some words write, delete or start something.
 
+use super::denial::{Denial, Refused};
 use super::judge::FilterContext;
-use super::options::{Refused, could_be_option, not_granted};
+use super::options::{could_be_option, not_granted};
 use super::script::{ShellWord, WordKind};
 use super::tables::FilterTables;
 use super::write_places::WritePlaces;
@@ -36,7 +37,7 @@ pub(super) fn looks(
 fn expression<'w>(
     arguments: &'w [ShellWord],
     tables: &FilterTables,
-    action: impl Fn(&str, &'w [ShellWord]) -> Result<&'w [ShellWord], String>,
+    action: impl Fn(&str, &'w [ShellWord]) -> Result<&'w [ShellWord], Denial>,
 ) -> Refused {
     let table = &tables.find;
     let mut rest = arguments;
@@ -70,9 +71,16 @@ fn judge_action<'w>(
     words: &'w [ShellWord],
     arguments: &[ShellWord],
     rules: FilterContext<'_>,
-) -> Result<&'w [ShellWord], String> {
-    if !rules.is_confined {
-        return Err(not_granted(name));
+) -> Result<&'w [ShellWord], Denial> {
+    match name {
+        _ if rules.is_confined => {}
+        "-exec" | "-execdir" => {
+            return Err(format!(
+                "`{name}` may not be used here: pipe the names to `xargs`, or use `grep -r`."
+            )
+            .into());
+        }
+        _ => return Err(not_granted(name)),
     }
     let found = found_names(arguments, rules.writable);
     if name == "-delete" {
@@ -86,7 +94,7 @@ fn judge_action<'w>(
 }
 
 /// The words of the program that an action starts, and what follows them.
-fn started<'w>(name: &str, words: &'w [ShellWord]) -> Result<(&'w [ShellWord], &'w [ShellWord]), String> {
+fn started<'w>(name: &str, words: &'w [ShellWord]) -> Result<(&'w [ShellWord], &'w [ShellWord]), Denial> {
     if !matches!(name, "-exec" | "-execdir") {
         return Err(not_granted(name));
     }
@@ -99,7 +107,7 @@ fn started<'w>(name: &str, words: &'w [ShellWord]) -> Result<(&'w [ShellWord], &
         }
     };
     let Some(end) = (0..words.len()).find(|at| is_end(*at)) else {
-        return Err(format!("`{name}` without its `;` or `+`."));
+        return Err(format!("`{name}` without its `;` or `+`.").into());
     };
     Ok((&words[..end], &words[end + 1..]))
 }

@@ -1,9 +1,10 @@
 //! `git`: granted as a whole, but not the programs and files that its options name.
 
 use super::SHOWN;
+use super::denial::{Denial, Refused};
 use super::directory::ProjectRoot;
 use super::git_remote;
-use super::options::{Refused, could_be_option, literal, not_granted};
+use super::options::{could_be_option, literal, not_granted};
 use super::script::ShellWord;
 use super::tables::{FilterTables, GitLetters, GitTable};
 use crate::text::truncate;
@@ -20,8 +21,8 @@ pub(super) fn judge(arguments: &[ShellWord], project: &ProjectRoot<'_>, tables: 
     if !git.judged_options.contains(subcommand) {
         let shown = truncate(subcommand, SHOWN);
         return Err(format!(
-            "`git {shown}` is not known to be harmless; an unknown subcommand may be an alias."
-        ));
+            "`git {shown}` is not known to be harmless; an unknown subcommand may be an alias. Use one of git's own."
+        ).into());
     }
     special(subcommand, words, git)?;
     git_remote::judge(subcommand, words)?;
@@ -38,7 +39,7 @@ fn subcommand<'w>(
     arguments: &'w [ShellWord],
     project: &ProjectRoot<'_>,
     git: &GitTable,
-) -> Result<Option<(&'w str, &'w [ShellWord])>, String> {
+) -> Result<Option<(&'w str, &'w [ShellWord])>, Denial> {
     let mut rest = arguments;
     while let Some((word, after)) = rest.split_first() {
         let Some(text) = word.text() else { return Err("the subcommand must be spelt out.".into()) };
@@ -159,9 +160,9 @@ fn options(subcommand: &str, words: &[ShellWord], git: &GitTable) -> Refused {
     Ok(())
 }
 
-fn skip_value<'w>(rest: &'w [ShellWord], option: &str) -> Result<&'w [ShellWord], String> {
+fn skip_value<'w>(rest: &'w [ShellWord], option: &str) -> Result<&'w [ShellWord], Denial> {
     match rest.split_first() {
         Some((value, after)) if value.is_one() => Ok(after),
-        _ => Err(format!("the value of `{}` must be one word.", truncate(option, SHOWN))),
+        _ => Err(format!("the value of `{}` must be one word.", truncate(option, SHOWN)).into()),
     }
 }

@@ -5,7 +5,7 @@
 //! no remote is the name of a folder to git, so only the usual names of remotes pass.
 
 use super::SHOWN;
-use super::options::Refused;
+use super::denial::{Denial, Refused};
 use super::script::ShellWord;
 use crate::text::truncate;
 
@@ -101,10 +101,11 @@ fn address(text: &str) -> Refused {
     }
 }
 
-fn not_elsewhere(text: &str) -> String {
+fn not_elsewhere(text: &str) -> Denial {
     format!(
         "`{}` may be a folder, and git runs programs that the configuration of a folder names. Use `origin`, `upstream` \
          or an address such as `https://…`.",
         truncate(text, SHOWN)
     )
+    .into()
 }

@@ -6,10 +6,11 @@ use super::SHOWN;
 use super::allowlist::Allowlist;
 use super::builtins;
 use super::calculation::{compared, integers};
+use super::denial::{Denial, Refused};
 use super::directory::{Directory, ProjectRoot, cd_arguments};
 use super::find;
 use super::git;
-use super::options::Refused;
+use super::options::NOT_GRANTED;
 use super::programs;
 use super::script::{
     Assignment, LoopVariable, ParsedScript, Redirection, RedirectionEffect, ShellWord, Unfollowed, WordKind,
@@ -57,7 +58,7 @@ impl<'a> FilterContext<'a> {
     pub(super) fn started(mut self, words: &[ShellWord]) -> Refused {
         self.wrapped += 1;
         if self.wrapped > MAX_WRAPPERS {
-            return Err(format!("more than {MAX_WRAPPERS} programs start one another."));
+            return Err(format!("more than {MAX_WRAPPERS} programs start one another.").into());
         }
         command(words, self)
     }
@@ -104,9 +105,10 @@ fn judge_part(script: &ParsedScript, rules: FilterContext<'_>) -> Refused {
 fn unfollowed(one: &Unfollowed, rules: FilterContext<'_>) -> Refused {
     let Some((integers, plain)) = rules.integers.zip(one.plain.as_ref()) else {
         return Err(format!(
-            "{} is not allowed under an allowlist. Write it more plainly.",
+            "{} is not followed here. Write it more plainly, as several calls if need be.",
             truncate(&one.what, SHOWN)
-        ));
+        )
+        .into());
     };
     let variables = &rules.tables.variables;
     let doubtful = |name: &&String| !integers.contains(name.as_str()) || !variables.is_harmless(name);
@@ -116,7 +118,7 @@ fn unfollowed(one: &Unfollowed, rules: FilterContext<'_>) -> Refused {
             "it calculates with `{}`, which may be no integer, and bash runs commands that stand in what it calculates \
              with. Calculate with variables that only this command sets, to integers that are spelt out.",
             truncate(name, SHOWN)
-        )),
+        ).into()),
     }
 }
 
@@ -142,13 +144,12 @@ fn command(words: &[ShellWord], rules: FilterContext<'_>) -> Refused {
             .or_else(|| wrappers::judge(program, arguments, rules))
             .unwrap_or(Ok(())),
     };
-    judged.map_err(|why| {
-        match rules.tables.why(program).filter(|_| why.contains("is not granted by listing")) {
-            Some(known) => {
-                format!("`{}`: {why} Of {program} it is known: {known}.", truncate(program, SHOWN))
-            }
-            None => format!("`{}`: {why}", truncate(program, SHOWN)),
+    judged.map_err(|denial| {
+        let mut denial = denial.of(&truncate(program, SHOWN));
+        if let Some(known) = rules.tables.why(program).filter(|_| denial.why.ends_with(NOT_GRANTED)) {
+            denial.why.push_str(&format!(" Of {program} it is known: {known}."));
         }
+        denial
     })
 }
 
@@ -164,16 +165,17 @@ fn with_integer(word: &ShellWord, rules: FilterContext<'_>) -> ShellWord {
 }
 
 /// The program that a command's first word names, if it is listed.
-fn listed<'w>(name: &'w ShellWord, rules: FilterContext<'_>) -> Result<&'w str, String> {
+fn listed<'w>(name: &'w ShellWord, rules: FilterContext<'_>) -> Result<&'w str, Denial> {
     let Some(text) = name.text() else {
         return Err(format!(
             "the name of a program must be spelt out, not come from an expansion: `{}`.",
             truncate(&name.shown, SHOWN)
-        ));
+        )
+        .into());
     };
     let program = SYSTEM.iter().find_map(|dir| text.strip_prefix(dir)).unwrap_or(text);
     if program.contains('/') {
-        return Err(format!("`{}` is a path, not the name of a program.", truncate(text, SHOWN)));
+        return Err(format!("`{}` is a path: call programs by their names.", truncate(text, SHOWN)).into());
     }
     rules.allowed.holds(program).map(|()| program)
 }
@@ -184,15 +186,17 @@ fn redirection(redirection: &Redirection, writable: &WritePlaces<'_>) -> Refused
         RedirectionEffect::Nothing => Ok(()),
         RedirectionEffect::Writes if redirection.target.text() == Some("/dev/null") => Ok(()),
         RedirectionEffect::Writes if writable.is_empty() => {
-            Err(format!("`{shown}` writes a file, which an allowlist does not grant. Use Write instead."))
+            let instead =
+                "Leave it out, you get the output anyway; where a file is needed, use Write if you have it.";
+            Err(format!("`{shown}` writes a file, which a command may not do here. {instead}").into())
         }
         RedirectionEffect::Writes => {
-            writable.check_redirection(&redirection.target).map_err(|why| format!("`{shown}`: {why}"))
+            writable.check_redirection(&redirection.target).map_err(|denial| denial.of(&shown))
         }
         RedirectionEffect::Reads => match redirection.target.text() {
             Some(text) if !is_network(text) => Ok(()),
-            Some(_) => Err(format!("`{shown}` opens a network connection.")),
-            None => Err(format!("`{shown}`: what is read must be spelt out.")),
+            Some(_) => Err(format!("`{shown}` opens a network connection.").into()),
+            None => Err(format!("`{shown}`: what is read must be spelt out.").into()),
         },
     }
 }
@@ -203,6 +207,7 @@ fn is_network(path: &str) -> bool {
     parts.contains(&"dev") && (parts.contains(&"tcp") || parts.contains(&"udp"))
 }
 
-fn changes_meaning(name: &str) -> String {
-    format!("setting `{}` can change what runs or what is loaded.", truncate(name, SHOWN))
+fn changes_meaning(name: &str) -> Denial {
+    let shown = truncate(name, SHOWN);
+    format!("setting `{shown}` can change what runs or what is loaded: leave it out.").into()
 }

@@ -8,6 +8,7 @@ mod allowlist;
 mod builtins;
 mod calculation;
 mod compound;
+mod denial;
 mod directory;
 mod effects;
 mod find;
@@ -41,6 +42,7 @@ pub(crate) use effects::{effect_of_redirection, effect_of_words, keeps_output, w
 pub(crate) use parser::parse as parse_script;
 
 use allowlist::{Allowlist, ListPlace};
+use denial::{Denial, Lift};
 use directory::ProjectRoot;
 use judge::FilterContext;
 use script::{ParsedScript, Redirection, Simple};
@@ -93,6 +95,7 @@ pub fn validate_filter(filter: &BashFilter) -> Result<(), Vec<BashFilterError>> 
 #[must_use]
 pub fn bash_verdict(filter: &BashFilter, project: &str, command: &str) -> Verdict {
     let rules = BashRules {
+        agent: None,
         filter: Some(filter),
         own_run: None,
         granted_run: None,
@@ -107,6 +110,8 @@ pub fn bash_verdict(filter: &BashFilter, project: &str, command: &str) -> Verdic
 /// All that the commands of an agent are held to.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BashRules<'a> {
+    /// The agent's name, if it is one's.
+    pub(super) agent: Option<&'a str>,
     pub(super) filter: Option<&'a BashFilter>,
     /// The agent's own `permissions.run`.
     pub(super) own_run: Option<&'a [String]>,
@@ -153,7 +158,7 @@ pub(super) fn verdict(rules: BashRules<'_>, command: &str) -> Verdict {
         Err(error) => return Verdict::denied("tools.bashFilter.blockedPatterns", error.to_string()),
     };
     if let Some(pattern) = patterns.iter().find(|p| p.is_match(command)) {
-        return blocked(pattern, command);
+        return blocked(pattern, command, rules.agent);
     }
     let script = match parser::parse(command) {
         Ok(script) => script,
@@ -161,7 +166,7 @@ pub(super) fn verdict(rules: BashRules<'_>, command: &str) -> Verdict {
     };
     for text in script.with_heredocs().flat_map(matched_texts) {
         if let Some(pattern) = patterns.iter().find(|p| p.is_match(&text)) {
-            return blocked(pattern, &text);
+            return blocked(pattern, &text, rules.agent);
         }
     }
     let Some(tables) = tables::tables() else {
@@ -177,17 +182,12 @@ pub(super) fn verdict(rules: BashRules<'_>, command: &str) -> Verdict {
     };
     for list in &lists {
         let context = FilterContext::new(list, &project, &writable, rules.is_confined, tables);
-        if let Err(why) = judge::judge(&script, context) {
-            let lifted = match why.as_str() {
-                why if why.contains("To allow it") => String::new(),
-                why if why.contains("(permissions.write") => {
-                    " To allow it, add the path to permissions.write of this agent and of the configuration."
-                        .into()
-                }
-                _ => list.place.lifted(),
-            };
-            let message = format!("The command was not run: {why}{lifted}");
-            return Verdict::unlisted(list.place.rule(), message);
+        if let Err(Denial { why, lift }) = judge::judge(&script, context) {
+            // Where the sandbox lets it write nothing, the list is not what is in the way.
+            let only_reads = rules.is_confined && rules.writable.is_empty();
+            let lift = if only_reads && matches!(lift, Lift::NoList) { Lift::Nothing } else { lift };
+            return Verdict::unlisted(list.place.rule(), format!("The command was not run: {why}"))
+                .lifted_by(list.place.lifted(&lift, rules.agent));
         }
     }
     Verdict::allowed(first.unwrap_or("tools.bashFilter.blockedPatterns (none matches)"))
@@ -201,9 +201,13 @@ fn denied_removal(rules: &BashRules<'_>, project: &ProjectRoot<'_>, command: &st
     let script = parser::parse(command).ok()?;
     let tables = tables::tables()?;
     let places = WritePlaces::new(rules, project, true);
-    let why =
+    let Denial { why, lift } =
         script.with_heredocs().find_map(|part| removal::refusal(part, tables, &places, rules.project))?;
-    Some(Verdict::denied("permissions.write", format!("The command was not run: {why}")))
+    let lift = match &lift {
+        Lift::WritePath(path) => Some(allowlist::write_path(path, rules.agent)),
+        Lift::NoList | Lift::Program(_) | Lift::Nothing => None,
+    };
+    Some(Verdict::denied("permissions.write", format!("The command was not run: {why}")).lifted_by(lift))
 }
 
 /// A command that cannot be judged is denied by the `list` that would have judged it, or else by the blocked patterns.
@@ -244,14 +248,16 @@ fn compile(pattern: &str) -> Result<Regex, BashFilterError> {
     })
 }
 
-fn blocked(pattern: &Regex, text: &str) -> Verdict {
+fn blocked(pattern: &Regex, text: &str, agent: Option<&str>) -> Verdict {
+    const RULE: &str = "tools.bashFilter.blockedPatterns";
     let message = format!(
-        "The command was not run: the pattern `{}` under tools.bashFilter.blockedPatterns matches `{}`. \
-         Do it another way, or ask the user to change the pattern.",
-        truncate(pattern.as_str(), SHOWN),
-        truncate(text, SHOWN)
+        "The command was not run: `{}` is blocked for you, by the pattern `{}`. Go on without it, or report that it is \
+         needed.",
+        truncate(text, SHOWN),
+        truncate(pattern.as_str(), SHOWN)
     );
-    Verdict::denied("tools.bashFilter.blockedPatterns", message)
+    let lift = format!("remove `- {}` under {RULE} {}", pattern.as_str(), allowlist::of_agent(agent));
+    Verdict::denied(RULE, message).lifted_by(Some(lift))
 }
 
 /// What patterns are matched on besides the raw text: each command's words after quote removal, joined by one

@@ -3,12 +3,10 @@
 use serde::Deserialize;
 
 use super::SHOWN;
+use super::denial::{Denial, Refused};
 use super::script::{ShellWord, WordKind};
 use super::write_places::WritePlaces;
 use crate::text::truncate;
-
-/// Passed, or why not.
-pub(super) type Refused = Result<(), String>;
 
 /// The options of a program that may be used. All others are refused, abbreviations of long ones included.
 #[derive(Debug, Default, Deserialize)]
@@ -44,7 +42,7 @@ impl Options {
         &self,
         words: &'w [ShellWord],
         writable: &WritePlaces<'_>,
-    ) -> Result<&'w [ShellWord], String> {
+    ) -> Result<&'w [ShellWord], Denial> {
         let mut rest = words;
         while let Some((word, after)) = rest.split_first() {
             let Some(text) = literal(word)? else {
@@ -75,14 +73,18 @@ impl Options {
                 Takes::File(None) => written_value(text, after, writable)?,
                 Takes::Value => match after.split_first() {
                     Some((value, after)) if value.is_one() => after,
-                    _ => return Err(format!("the value of `{}` must be one word.", truncate(text, SHOWN))),
+                    _ => {
+                        return Err(
+                            format!("the value of `{}` must be one word.", truncate(text, SHOWN)).into()
+                        );
+                    }
                 },
             };
         }
         Ok(rest)
     }
 
-    fn long<'t>(&self, text: &'t str, writable: &WritePlaces<'_>) -> Result<Takes<'t>, String> {
+    fn long<'t>(&self, text: &'t str, writable: &WritePlaces<'_>) -> Result<Takes<'t>, Denial> {
         let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
         let is_in = |names: &[String]| names.iter().any(|other| other == name);
         if is_in(&self.long_values) {
@@ -97,7 +99,7 @@ impl Options {
         Err(not_granted(&format!("--{name}")))
     }
 
-    fn letters<'t>(&self, letters: &'t str, writable: &WritePlaces<'_>) -> Result<Takes<'t>, String> {
+    fn letters<'t>(&self, letters: &'t str, writable: &WritePlaces<'_>) -> Result<Takes<'t>, Denial> {
         for (at, letter) in letters.char_indices() {
             let glued = &letters[at + letter.len_utf8()..];
             if self.values.contains(letter) {
@@ -119,9 +121,9 @@ fn written_value<'w>(
     option: &str,
     after: &'w [ShellWord],
     writable: &WritePlaces<'_>,
-) -> Result<&'w [ShellWord], String> {
+) -> Result<&'w [ShellWord], Denial> {
     let Some((value, after)) = after.split_first() else {
-        return Err(format!("the value of `{}` is missing.", truncate(option, SHOWN)));
+        return Err(format!("the value of `{}` is missing.", truncate(option, SHOWN)).into());
     };
     writable.check(value)?;
     Ok(after)
@@ -221,7 +223,7 @@ fn check_written(option: &str, file: Option<&str>, writable: &WritePlaces<'_>) -
 }
 
 /// The text of a word that may be an option; `None` for an operand whose text is not known.
-pub(super) fn literal(word: &ShellWord) -> Result<Option<&str>, String> {
+pub(super) fn literal(word: &ShellWord) -> Result<Option<&str>, Denial> {
     match &word.kind {
         WordKind::Literal(text) => Ok(Some(text)),
         _ if word.is_operand() => Ok(None),
@@ -229,13 +231,14 @@ pub(super) fn literal(word: &ShellWord) -> Result<Option<&str>, String> {
     }
 }
 
-pub(super) fn not_granted(option: &str) -> String {
-    format!("the option `{}` is not granted by listing the program.", truncate(option, SHOWN))
+/// What is said of an option that writes or starts something.
+pub(super) const NOT_GRANTED: &str = "may not be used here: leave it out.";
+
+pub(super) fn not_granted(option: &str) -> Denial {
+    format!("the option `{}` {NOT_GRANTED}", truncate(option, SHOWN)).into()
 }
 
-pub(super) fn could_be_option(word: &ShellWord) -> String {
-    format!(
-        "`{}` could turn into an option: put it behind `--` or begin it with `./`.",
-        truncate(&word.shown, SHOWN)
-    )
+pub(super) fn could_be_option(word: &ShellWord) -> Denial {
+    let shown = truncate(&word.shown, SHOWN);
+    format!("`{shown}` could turn into an option: put it behind `--` or begin it with `./`.").into()
 }

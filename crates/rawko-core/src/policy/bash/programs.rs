@@ -1,6 +1,7 @@
 //! Programs that read, but have options that write or start something. Listing them does not grant those.
 
-use super::options::{Options, Refused, not_granted};
+use super::denial::{Denial, Refused};
+use super::options::{Options, not_granted};
 use super::script::{ShellWord, WordKind};
 use super::stream_editors;
 use super::tables::{FilterTables, OptionRule};
@@ -60,7 +61,7 @@ fn tar_old_form<'w>(
     options: &Options,
     letters: &ShellWord,
     mut rest: &'w [ShellWord],
-) -> Result<&'w [ShellWord], String> {
+) -> Result<&'w [ShellWord], Denial> {
     let Some(letters) = letters.text().filter(|text| !text.is_empty()) else {
         return Err("its first word must be spelt out.".into());
     };
@@ -68,7 +69,7 @@ fn tar_old_form<'w>(
         if options.values.contains(letter) {
             rest = match rest.split_first() {
                 Some((value, after)) if value.is_one() => after,
-                _ => return Err(format!("the value of `{letter}` must be one word.")),
+                _ => return Err(format!("the value of `{letter}` must be one word.").into()),
             };
         } else if !options.flags.contains(letter) {
             return Err(not_granted(&letter.to_string()));

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use super::denial::Denial;
 use super::directory::{MAX_VISITED, cd_arguments, joined, names, target_of_cd};
 use super::script::{Flow, ParsedScript, ShellWord, WordKind};
 use super::tables::{FilterTables, OptionRule};
@@ -21,7 +22,7 @@ pub(super) fn refusal(
     tables: &FilterTables,
     places: &WritePlaces<'_>,
     project: &str,
-) -> Option<String> {
+) -> Option<Denial> {
     // Where the shell may be. Nobody knows where nothing is in it.
     let mut starts = BTreeSet::from([project.to_owned()]);
     script.commands.iter().find_map(|simple| {
@@ -42,7 +43,7 @@ pub(super) fn refusal(
         let mut operands = simple.words[at + 1..].iter().filter(|word| word.is_operand());
         operands.find_map(|word| {
             let why = outside(word, places, project, &starts)?;
-            Some(format!("`{name}` would remove `{}`: {why}", word.shown))
+            Some(Denial { why: format!("`{name}` would remove `{}`: {}", word.shown, why.why), ..why })
         })
     })
 }
@@ -64,10 +65,10 @@ fn outside(
     places: &WritePlaces<'_>,
     project: &str,
     starts: &BTreeSet<String>,
-) -> Option<String> {
+) -> Option<Denial> {
     let path = match &word.kind {
         WordKind::Begins(start) if start.starts_with('~') => {
-            return Some("this is in a home directory, outside of the write paths.".to_owned());
+            return Some(Denial::always("this is in a home directory, outside of what you may write."));
         }
         // A pattern of what is there: `/*`.
         WordKind::Begins(start) if !word.shown.contains(['$', '`']) => format!("{start}x"),
@@ -83,6 +84,6 @@ fn outside(
         let below = path.strip_prefix(project).unwrap_or(&path);
         places.check_path(&path).err().filter(|_| !leads_to_protected(below))
     };
-    let refusals: Option<Vec<String>> = starts.iter().map(refused).collect();
+    let refusals: Option<Vec<Denial>> = starts.iter().map(refused).collect();
     refusals?.pop()
 }

@@ -1,11 +1,12 @@
 //! `sed` and `awk`: languages that can write files and start programs. Scripts that plainly do neither pass.
 
-use super::options::{Options, Refused};
+use super::denial::Refused;
+use super::options::Options;
 use super::script::ShellWord;
 use super::write_places::WritePlaces;
 
 const SED: &str = "this script is not known to only read. Use p, d, q, =, s///, y/// and addresses; \
-                   edit files with Edit.";
+                   to change files use Edit, if you have it.";
 const AWK: &str =
     "this program is not known to only read. Leave out system, getline, pipes, redirections and @.";
 

@@ -1,7 +1,8 @@
 //! Programs that start the program named by their arguments. Listing one grants nothing for the program it starts.
 
+use super::denial::{Denial, Refused};
 use super::judge::FilterContext;
-use super::options::{Options, Refused, not_granted};
+use super::options::{Options, not_granted};
 use super::parser::is_name;
 use super::script::{ShellWord, WordKind};
 use super::tables::OptionRule;
@@ -16,7 +17,10 @@ pub(super) fn judge(name: &str, arguments: &[ShellWord], rules: FilterContext<'_
         (OptionRule::Code(options), "xargs") => xargs(arguments, options, rules),
         (OptionRule::Code(options), "nice") => nice(arguments, options, rules),
         (OptionRule::Starts { after, options }, _) => started(options, arguments, *after, rules),
-        (OptionRule::Unread, _) => Err("it starts other programs in ways that are not followed here.".into()),
+        (OptionRule::Unread, _) => {
+            Err("it starts other programs in ways that are not followed here: call them by themselves."
+                .into())
+        }
         // A name in the tables without code for it.
         (OptionRule::Code(_), _) => Err("it is not known how to judge it.".into()),
         (
@@ -47,7 +51,7 @@ fn env(arguments: &[ShellWord], options: &Options, rules: FilterContext<'_>) -> 
         let Some((name, _)) = text.split_once('=') else { break };
         let in_sandbox = !rules.writable.is_empty();
         if !is_name(name) || !rules.tables.variables.passes(name, &first.shown, in_sandbox) {
-            return Err(format!("setting `{name}` can change what runs."));
+            return Err(format!("setting `{name}` can change what runs.").into());
         }
         rest = after;
     }
@@ -73,7 +77,7 @@ fn xargs(arguments: &[ShellWord], options: &Options, rules: FilterContext<'_>) -
 
 /// Whether xargs is to replace a mark in its arguments. The mark must be one that is in no program's name: the name
 /// would be replaced, too.
-fn replaces(own: &[ShellWord]) -> Result<bool, String> {
+fn replaces(own: &[ShellWord]) -> Result<bool, Denial> {
     let mut found = false;
     for (at, word) in own.iter().enumerate() {
         let Some((_, glued)) = word.text().filter(|t| !t.starts_with("--")).and_then(|t| t.split_once('I'))

@@ -1,7 +1,7 @@
 //! Where commands may write. The sandbox holds them to it; the filter only says early and in words what would fail there.
 
+use super::denial::{Denial, Lift, Refused};
 use super::directory::{ProjectRoot, names};
-use super::options::Refused;
 use super::script::{ShellWord, WordKind};
 use super::{BashRules, SHOWN};
 use crate::policy::permissions::path_covers;
@@ -9,6 +9,8 @@ use crate::text::truncate;
 
 /// A folder of its own for every command in the sandbox.
 const SCRATCH: &str = "tmp";
+/// The longest path that a file can have.
+const MAX_PATH: usize = 4096;
 /// Files that keep nothing.
 const STREAMS: [&str; 3] = ["/dev/null", "/dev/stdout", "/dev/stderr"];
 /// What decides what git and rawko run: no permission grants it.
@@ -91,7 +93,7 @@ impl<'a> WritePlaces<'a> {
     /// The same for a path.
     pub(super) fn check_path(&self, path: &str) -> Refused {
         if self.is_empty() {
-            return Err("writing files is not granted.".into());
+            return Err("a command may not write files here.".into());
         }
         if STREAMS.contains(&path) || self.scratch_depth_of(path).is_some_and(|depth| depth > 0) {
             return Ok(());
@@ -112,14 +114,13 @@ impl<'a> WritePlaces<'a> {
         } else {
             below_here(path)
         };
-        let this = format!("`{}`", truncate(path, SHOWN));
         let Some(below) = below else {
-            return Err(format!("{this} is outside of the write paths (permissions.write) and of /tmp."));
+            return Err(self.outside(path, ""));
         };
         Self::check_names(&below)?;
         let relative = below.join("/");
         if self.denied.iter().any(|denied| path_covers(denied, &relative)) {
-            return Err("permissions.deny denies this path.".into());
+            return Err(Denial::always("this path is denied to you: leave it alone."));
         }
         let covers = |granted: &String| {
             let granted = self.relative_grant(granted);
@@ -129,15 +130,22 @@ impl<'a> WritePlaces<'a> {
         if self.granted.iter().any(covers) {
             return Ok(());
         }
-        Err(format!(
-            "{this} is outside of the write paths (permissions.write: {}), as far as it can be told.",
-            self.granted.join(", ")
-        ))
+        Err(self.outside(path, ", as far as it can be told"))
+    }
+
+    fn outside(&self, path: &str, doubt: &str) -> Denial {
+        let (shown, granted) = (truncate(path, SHOWN), self.granted.join(", "));
+        Denial {
+            why: format!("`{shown}` is outside of what you may write ({granted}, /tmp){doubt}. Write there."),
+            lift: if path.len() <= MAX_PATH { Lift::WritePath(path.to_owned()) } else { Lift::Nothing },
+        }
     }
 
     fn check_names(names: &[&str]) -> Refused {
         match names.iter().find(|name| is_protected(name)) {
-            Some(name) => Err(format!("`{name}` is protected: no permission grants writing there.")),
+            Some(name) => Err(Denial::always(format!(
+                "`{name}` is protected: nobody grants writing there. Leave it to the user."
+            ))),
             None => Ok(()),
         }
     }

@@ -81,6 +81,7 @@ fn judge(agent: Option<&AgentSetup>, setup: &Setup, asks: bool, call: &ToolCall)
         return Judgement::Denied {
             rule: "agent".to_owned(),
             message: "This agent is not configured any more; end with `Report`.".to_owned(),
+            would_allow: None,
             code: ErrorCode::ConfigError,
         };
     };
@@ -88,6 +89,7 @@ fn judge(agent: Option<&AgentSetup>, setup: &Setup, asks: bool, call: &ToolCall)
         return Judgement::Denied {
             rule: "secrets".to_owned(),
             message: withheld(what),
+            would_allow: None,
             code: ErrorCode::PermissionError,
         };
     }
@@ -104,13 +106,14 @@ fn judge(agent: Option<&AgentSetup>, setup: &Setup, asks: bool, call: &ToolCall)
         (Verdict::Allowed { rule }, None) => Judgement::Denied {
             rule,
             message: format!("There is no tool `{}`.", call.name),
+            would_allow: None,
             code: ErrorCode::ToolFailure,
         },
-        (Verdict::Denied { rule, message, unlisted: true }, Some(access)) if asks => {
-            Judgement::Unlisted { rule, message, access }
+        (Verdict::Denied { rule, message, would_allow, unlisted: true }, Some(access)) if asks => {
+            Judgement::Unlisted { rule, message, would_allow, access }
         }
-        (Verdict::Denied { rule, message, unlisted: _ }, _) => {
-            Judgement::Denied { rule, message, code: ErrorCode::PermissionError }
+        (Verdict::Denied { rule, message, would_allow, unlisted: _ }, _) => {
+            Judgement::Denied { rule, message, would_allow, code: ErrorCode::PermissionError }
         }
     }
 }

@@ -192,13 +192,14 @@ fn what_could_evaluate_text_is_refused() {
 
 #[test]
 fn a_denial_names_what_it_calculates_with_and_the_line_that_decided() {
-    let denied = |command: &str, words: &[&str]| {
+    let denied = |command: &str, words: &[&str], change: &str| {
         let filter = BashFilter {
             allowed_commands: Some(vec!["sort".into(), "echo".into()]),
             ..BashFilter::default()
         };
         let writable = vec!["src".to_owned()];
         let rules = BashRules {
+            agent: None,
             filter: Some(&filter),
             own_run: None,
             granted_run: None,
@@ -207,16 +208,24 @@ fn a_denial_names_what_it_calculates_with_and_the_line_that_decided() {
             is_confined: true,
             project: PROJECT,
         };
-        let message = verdict(rules, command).denial().unwrap().content;
+        let verdict = verdict(rules, command);
+        let message = verdict.denial().unwrap().content;
         for word in words {
             assert!(message.contains(word), "{word:?} is missing in {message}");
         }
+        let would_allow = verdict.would_allow().unwrap();
+        assert!(would_allow.contains(change), "{change:?} is missing in {would_allow}");
     };
-    let lifts = "No entry of tools.bashFilter.allowedCommands grants that; to allow it, remove the list of this agent";
-    denied("echo $((count + 1))", &["`count`", "integers", lifts]);
-    denied("sort --compress-program=x a", &["`--compress-program`", "starts a program", lifts]);
-    denied("echo a >/etc/x", &["`/etc/x` is outside", "add the path to permissions.write"]);
-    denied("ls", &["add `- ls` under tools.bashFilter.allowedCommands of this agent"]);
+    let lifts = "remove the list under tools.bashFilter.allowedCommands of this agent";
+    denied("echo $((count + 1))", &["`count`", "integers"], lifts);
+    denied("sort --compress-program=x a", &["`--compress-program`", "starts a program"], lifts);
+    let path = "add `- /etc/x` under permissions.write of this agent";
+    denied("echo a >/etc/x", &["`/etc/x` is outside of what you may write (src, /tmp)"], path);
+    denied(
+        "ls",
+        &["you may run sort, echo"],
+        "add `- ls` under tools.bashFilter.allowedCommands of this agent",
+    );
 }
 
 #[test]

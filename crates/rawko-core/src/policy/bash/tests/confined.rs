@@ -11,6 +11,7 @@ pub(super) fn check(writable: &[&str], commands: &[&str], allowed: bool) {
     let filter = BashFilter { allowed_commands: Some(listed.collect()), ..BashFilter::default() };
     let writable: Vec<String> = writable.iter().map(|&path| path.to_owned()).collect();
     let rules = BashRules {
+        agent: None,
         filter: Some(&filter),
         own_run: None,
         granted_run: None,
@@ -244,4 +245,33 @@ fn without_write_paths_nothing_is_written() {
         ],
         false,
     );
+}
+
+#[test]
+fn a_denial_names_the_path_to_grant_where_a_grant_would_help() {
+    let lifted = |writable: &[&str], command: &str| {
+        let filter = BashFilter { allowed_commands: Some(vec!["ls".to_owned()]), ..BashFilter::default() };
+        let writable: Vec<String> = writable.iter().map(|&path| path.to_owned()).collect();
+        let rules = BashRules {
+            agent: Some("writer"),
+            filter: Some(&filter),
+            own_run: None,
+            granted_run: None,
+            writable: &writable,
+            denied: &["secrets".to_owned()],
+            is_confined: true,
+            project: PROJECT,
+        };
+        verdict(rules, command).would_allow().map(str::to_owned)
+    };
+    let path = "add `- /data/x` under permissions.write of agent `writer` and of the configuration";
+    assert_eq!(lifted(&["src"], "ls >/data/x").as_deref(), Some(path));
+    assert_eq!(lifted(&["src"], "rm /data/x").as_deref(), Some(path));
+    // No grant helps.
+    assert_eq!(lifted(&["."], "ls >secrets/x"), None);
+    assert_eq!(lifted(&["."], "ls >.git/x"), None);
+    // The sandbox would refuse it, whatever the list.
+    assert_eq!(lifted(&[], "ls >x"), None);
+    let program = "add `- wc` under tools.bashFilter.allowedCommands of agent `writer`";
+    assert_eq!(lifted(&[], "wc x").as_deref(), Some(program));
 }

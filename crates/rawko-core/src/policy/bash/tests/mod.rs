@@ -138,11 +138,31 @@ fn a_filter_is_checked_when_it_is_loaded() {
 }
 
 #[test]
-fn a_denial_says_what_to_add() {
-    let verdict = bash_verdict(&listed(), PROJECT, "ls && touch x");
-    let Verdict::Denied { rule, message, .. } = verdict else { panic!("{verdict:?}") };
-    assert_eq!(rule, "tools.bashFilter.allowedCommands");
-    assert!(message.contains("add `- touch` under tools.bashFilter.allowedCommands"), "{message}");
+fn a_denial_says_to_the_model_what_to_do_instead_and_to_the_user_what_to_change() {
+    let list =
+        "remove the list under tools.bashFilter.allowedCommands of this agent: then every program may run";
+    for (command, instead, change) in [
+        (
+            "ls && touch x",
+            "`touch` is not listed: you may run [, awk, cat, ",
+            "add `- touch` under tools.bashFilter.allowedCommands of this agent",
+        ),
+        ("sort -o x y", "`sort`: the option `-o` may not be used here: leave it out. Of sort", list),
+        ("ls >x", "Leave it out, you get the output anyway", list),
+        ("find . -exec ls {} +", "pipe the names to `xargs`, or use `grep -r`", list),
+        ("ls $((x))", "Write it more plainly, as several calls", list),
+    ] {
+        let verdict = bash_verdict(&listed(), PROJECT, command);
+        let Verdict::Denied { rule, message, would_allow, .. } = verdict else { panic!("{verdict:?}") };
+        assert_eq!(rule, "tools.bashFilter.allowedCommands");
+        assert!(message.contains(instead), "{instead:?} is missing in {message}");
+        assert!(!message.contains("bashFilter") && !message.contains("allow it"), "{message}");
+        assert_eq!(would_allow.as_deref(), Some(change), "{command}");
+    }
+    let blocked = BashFilter { blocked_patterns: vec!["a{1000}|rm ".into()], ..BashFilter::default() };
+    let verdict = bash_verdict(&blocked, PROJECT, "rm x");
+    let change = "remove `- a{1000}|rm ` under tools.bashFilter.blockedPatterns of this agent";
+    assert_eq!(verdict.would_allow(), Some(change));
 }
 
 proptest! {

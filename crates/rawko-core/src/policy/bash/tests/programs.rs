@@ -15,6 +15,7 @@ fn check(commands: &[&str], allowed: bool) {
             let listed = words.filter(|word| word != "evil" && !word.contains('/')).collect();
             let filter = BashFilter { allowed_commands: Some(listed), ..BashFilter::default() };
             let rules = BashRules {
+                agent: None,
                 filter: Some(&filter),
                 own_run: None,
                 granted_run: None,
