@@ -545,6 +545,7 @@ fn outcome() -> ToolOutcome {
             Refusal::Read { path: "/a".into() },
             Refusal::Write { path: "/b".into() },
         ],
+        would_allow: Some("add `- make` under permissions.run".into()),
         images: vec![image()],
         duration_ms: 77,
     }
