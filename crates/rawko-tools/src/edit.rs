@@ -24,8 +24,12 @@ use crate::write::{clear_up, unread};
 
 /// Lines shown before and after a change.
 const SHOWN_AROUND: usize = 3;
-/// The most lines shown of a change.
+/// Lines of a long new text that are shown at its beginning, and at its end: the agent has just written the rest.
+const SHOWN_ENDS: usize = 4;
+/// The most lines and bytes shown of a change, and the most bytes of one line.
 const SHOWN_LINES: usize = 40;
+const SHOWN_BYTES: usize = 2_000;
+const LINE_BYTES: usize = 200;
 /// The most line numbers listed for a text that is not unique.
 const PLACES_NAMED: usize = 10;
 
@@ -120,9 +124,15 @@ fn edit(input: &EditInput, context: &ToolContext, tracker: &FileTracker) -> Resu
     };
     target.replace(&edited.bytes, Some(digest))?;
     let seen = tracker.record(&context.agent, &name, Digest::of(&edited.bytes));
-    let times =
-        if edited.count == 1 { "1 replacement".to_owned() } else { format!("{} replacements", edited.count) };
-    let text = format!("Edited `{name}` ({times}). It now reads:\n{}", snippet(&edited));
+    let times = match edited.starts.len() {
+        1 => "1 replacement".to_owned(),
+        count => format!("{count} replacements"),
+    };
+    let now = match edited.bytes.is_empty() {
+        true => "The file is empty now.".to_owned(),
+        false => format!("It now reads:\n{}", snippet(&edited)),
+    };
+    let text = format!("Edited `{name}` ({times}). {now}");
     Ok(ToolOutcome { files_modified: vec![name], files_seen: vec![seen], ..ToolOutcome::ok(text) })
 }
 
@@ -145,10 +155,10 @@ fn refusal(message: String) -> ToolOutcome {
 #[derive(Debug)]
 struct Edited {
     bytes: Vec<u8>,
-    count: usize,
-    /// The first replacement in `bytes`.
-    start: usize,
-    end: usize,
+    /// Where each replacement begins in `bytes`, in order.
+    starts: Vec<usize>,
+    /// How long it is.
+    length: usize,
 }
 
 /// The content after the replacement, or why it cannot be made.
@@ -168,15 +178,16 @@ fn replaced(content: &[u8], input: &EditInput) -> Result<Edited, String> {
         return Err(ambiguous(content, &places));
     }
     let mut bytes = Vec::with_capacity(content.len() + new.len());
+    let mut starts = Vec::with_capacity(places.len());
     let mut from = 0;
     for place in &places {
         bytes.extend_from_slice(&content[from..*place]);
+        starts.push(bytes.len());
         bytes.extend_from_slice(new.as_bytes());
         from = place + old.len();
     }
     bytes.extend_from_slice(&content[from..]);
-    let start = places[0];
-    Ok(Edited { bytes, count: places.len(), start, end: start + new.len() })
+    Ok(Edited { bytes, starts, length: new.len() })
 }
 
 /// Explains why the text was not found, as far as possible.
@@ -233,14 +244,42 @@ fn with_crlf(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\n', "\r\n")
 }
 
-/// The numbered lines around the first change.
+/// The numbered lines around the changes, from the first one on, as far as there is room.
 fn snippet(edited: &Edited) -> String {
-    let first = line_number(&edited.bytes, edited.start).saturating_sub(SHOWN_AROUND).max(1);
-    let last = line_number(&edited.bytes, edited.end) + SHOWN_AROUND;
-    let text = String::from_utf8_lossy(&edited.bytes);
-    let mut shown = String::new();
-    for (number, line) in (1..).zip(text.lines()).skip(first - 1).take((last - first + 1).min(SHOWN_LINES)) {
-        push_line(&mut shown, number, &bounded_line(line, 500));
+    let Edited { bytes, starts, length } = edited;
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    let (mut shown, mut count, mut next) = (String::new(), 0, 1);
+    // Counted on from place to place: there may be as many as bytes.
+    let (mut line, mut counted) = (1, 0);
+    for start in starts {
+        line += memchr::memchr_iter(b'\n', &bytes[counted..*start]).count();
+        counted = *start;
+        // What ends with a line break does not change the line after it.
+        let breaks = memchr::memchr_iter(b'\n', &bytes[*start..start + length.saturating_sub(1)]).count();
+        let changed = line..=line + breaks;
+        let sent = changed.start() + SHOWN_ENDS..(changed.end() + 1).saturating_sub(SHOWN_ENDS);
+        let from = line.saturating_sub(SHOWN_AROUND).max(next);
+        let to = (changed.end() + SHOWN_AROUND).min(lines.len());
+        for number in from..=to {
+            if sent.len() > 2 && sent.contains(&number) {
+                if number == sent.start {
+                    shown.push_str(&format!("[... {} lines as you sent them]\n", sent.len()));
+                }
+                continue;
+            }
+            let line = bounded_line(lines[number - 1], LINE_BYTES);
+            if count == SHOWN_LINES || shown.len() + line.len() > SHOWN_BYTES {
+                shown.push_str("[... more is not shown]\n");
+                return shown;
+            }
+            if number == from && from > next && count > 0 {
+                shown.push_str("[...]\n");
+            }
+            push_line(&mut shown, number, &line);
+            count += 1;
+        }
+        next = next.max(to + 1);
     }
     shown
 }
@@ -286,6 +325,98 @@ mod tests {
         check(b"\xef\xbb\xbfone\n", "one", "two", false, Ok(b"\xef\xbb\xbftwo\n"));
         check(b"\xe9t\xe9 one\n", "one", "two", false, Ok(b"\xe9t\xe9 two\n"));
         check(b"a\nb\n", "b\n", "", false, Ok(b"a\n"));
+    }
+
+    fn file(lines: usize) -> String {
+        (1..=lines).map(|n| format!("line {n}\n")).collect()
+    }
+
+    #[track_caller]
+    fn check_shown(content: &str, old: &str, new: &str, all: bool, expected: &[&str]) {
+        let shown = snippet(&replaced(content.as_bytes(), &input(old, new, all)).unwrap());
+        let lines: Vec<&str> = shown.lines().map(str::trim_start).collect();
+        assert_eq!(lines, expected, "{shown}");
+    }
+
+    #[test]
+    fn a_change_is_shown_with_the_lines_around_it() {
+        let around = ["2\tline 2", "3\tline 3", "4\tline 4", "5\tnew", "6\tline 6", "7\tline 7", "8\tline 8"];
+        check_shown(&file(9), "line 5", "new", false, &around);
+        check_shown(&file(9), "line 5\n", "new\n", false, &around);
+        check_shown(
+            &file(3).replace('\n', "\r\n"),
+            "line 2",
+            "b",
+            false,
+            &["1\tline 1", "2\tb", "3\tline 3"],
+        );
+        check_shown(&file(9), "line 8\nline 9\n", "", false, &["5\tline 5", "6\tline 6", "7\tline 7"]);
+        check_shown("a\nb\n", "a\n", "", false, &["1\tb"]);
+    }
+
+    #[test]
+    fn of_a_long_text_only_the_ends_are_shown() {
+        let new: String = (1..=50).map(|n| format!("new {n}\n")).collect();
+        check_shown(
+            &file(9),
+            "line 5\n",
+            &new,
+            false,
+            &[
+                "2\tline 2",
+                "3\tline 3",
+                "4\tline 4",
+                "5\tnew 1",
+                "6\tnew 2",
+                "7\tnew 3",
+                "8\tnew 4",
+                "[... 42 lines as you sent them]",
+                "51\tnew 47",
+                "52\tnew 48",
+                "53\tnew 49",
+                "54\tnew 50",
+                "55\tline 6",
+                "56\tline 7",
+                "57\tline 8",
+            ],
+        );
+        // A gap that hides hardly anything is none.
+        check_shown(
+            &file(1),
+            "line 1",
+            "1\n2\n3\n4\n5\n6\n7\n8\n9",
+            false,
+            &["1\t1", "2\t2", "3\t3", "4\t4", "5\t5", "6\t6", "7\t7", "8\t8", "9\t9"],
+        );
+    }
+
+    #[test]
+    fn of_many_places_the_first_ones_are_shown() {
+        let content = format!("x\n{}x\nx\n", file(9));
+        check_shown(
+            &content,
+            "x",
+            "y",
+            true,
+            &[
+                "1\ty",
+                "2\tline 1",
+                "3\tline 2",
+                "4\tline 3",
+                "[...]",
+                "8\tline 7",
+                "9\tline 8",
+                "10\tline 9",
+                "11\ty",
+                "12\ty",
+            ],
+        );
+        for content in ["x\n".repeat(5_000), "x".repeat(200_000), format!("{}\n", "x".repeat(150)).repeat(99)]
+        {
+            let shown = snippet(&replaced(content.as_bytes(), &input("x", "yy", true)).unwrap());
+            assert!(shown.len() < SHOWN_BYTES + 500 && shown.lines().count() <= SHOWN_LINES + 1, "{shown}");
+            assert!(shown.starts_with("     1\ty"), "{shown}");
+        }
     }
 
     proptest! {
