@@ -242,7 +242,11 @@ fn what_is_not_allowed_is_not_run() {
     let denied = |note: &&Note| matches!(note, Note::ToolCalled { allowed: false, .. });
     assert_eq!(reaction.notes.iter().filter(denied).count(), 2);
     let asked = bench.asked();
-    assert!(asked.contains("planner") && asked.contains("tools.blocked"), "{asked}");
+    assert!(asked.contains("may not use the tool `Write`: it is blocked"), "{asked}");
+    assert!(!asked.contains("tools.blocked"), "{asked}");
+    let change = "remove `- Write` under tools.blocked of agent `planner`";
+    let says = |note: &Note| matches!(note, Note::ToolFinished { outcome, .. } if outcome.would_allow.as_deref() == Some(change));
+    assert!(reaction.notes.iter().any(says), "{:?}", reaction.notes);
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn an_agent_has_the_skills_that_its_configuration_leaves_it() {
     let system = told(&ended.trial);
     assert!(system.contains("- `other`: Other.") && !system.contains("`greet`"), "{system}");
     assert!(ended.stdout.contains("Other text.") && !ended.stdout.contains("# Greeting"), "{}", ended.stdout);
-    assert!(ended.stdout.contains("has no skill `greet`. It has: other."), "{}", ended.stdout);
+    assert!(ended.stdout.contains("You have no skill `greet`. You have: other."), "{}", ended.stdout);
 
     let ended = other(Trial::new(developer([]))).agent(&agent(json!(false))).trusted().run("Work.");
     ended.exits(0);
