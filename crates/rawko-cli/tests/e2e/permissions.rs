@@ -115,7 +115,7 @@ fn nobody_rewrites_rawkos_own_configuration() {
 }
 
 #[test]
-fn the_model_is_told_what_to_do_instead_and_the_user_what_to_change() {
+fn a_refusal_says_what_to_do_instead_and_the_end_what_to_change() {
     let turns = || {
         ModelServer::sequence([
             select("planner"),
@@ -139,9 +139,9 @@ fn the_model_is_told_what_to_do_instead_and_the_user_what_to_change() {
         assert!(output.0.contains(instead), "{instead:?} is missing in {}", output.0);
     }
     for request in ended.trial.server.asked() {
-        let told = request.last_text();
+        let text = request.last_text();
         for key in ["tools.bashFilter", "permissions.", "rawko agents", "To allow it"] {
-            assert!(!told.contains(key), "{key} is in {told}");
+            assert!(!text.contains(key), "{key} is in {text}");
         }
     }
     // Each change once. Without a sandbox there is one for the redirection, too.

@@ -240,5 +240,5 @@ pub(super) fn not_granted(option: &str) -> Denial {
 
 pub(super) fn could_be_option(word: &ShellWord) -> Denial {
     let shown = truncate(&word.shown, SHOWN);
-    format!("`{shown}` could turn into an option: put it behind `--` or begin it with `./`.").into()
+    format!("`{shown}` could turn into an option: put it after `--` or begin it with `./`.").into()
 }

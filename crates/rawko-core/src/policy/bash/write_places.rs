@@ -130,7 +130,7 @@ impl<'a> WritePlaces<'a> {
         if self.granted.iter().any(covers) {
             return Ok(());
         }
-        Err(self.outside(path, ", as far as it can be told"))
+        Err(self.outside(path, ", as far as its text says"))
     }
 
     fn outside(&self, path: &str, doubt: &str) -> Denial {
