@@ -24,18 +24,24 @@ const MAX_STEP_CHARS: usize = 1_000;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdatePlan {
-    /// The whole plan, in order: also the steps that have not changed. At most 50.
+    /// The whole plan, in order, by descriptions: also the steps that have not changed. Or changes: where an entry has an
+    /// `index`, steps that no entry names stay as they are. At most 50.
     #[schemars(length(min = 1, max = 50))]
     pub steps: Vec<StepInput>,
 }
 
-/// One step as an agent gives it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// One step as an agent gives it: by its words or by its number.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StepInput {
-    /// What is to be done: one verifiable piece of work, in at most 1,000 characters.
+    /// Number of a step that the plan has, in place of its description.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub index: Option<usize>,
+    /// What is to be done: one verifiable piece of work, in at most 1,000 characters. Left out with `index`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1_000))]
-    pub description: String,
+    pub description: Option<String>,
     /// How far it is. Where absent: as it was, and `pending` for a new step.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<StepStatus>,
@@ -70,10 +76,11 @@ pub fn control_tools() -> Vec<ToolSpec> {
     vec![
         ToolSpec {
             name: UPDATE_PLAN.to_owned(),
-            description: "Sets the shared plan: all of its steps, in order, with their statuses. Call it when you \
-                          make a plan, when you begin a step (in_progress) and when you finish one (complete or \
-                          failed). What is complete or skipped stays, also where you leave it out; to open such a step again, \
-                          list it with another status."
+            description: "Sets the shared plan: all of its steps, in order, with their statuses. Or changes single steps \
+                          by number, such as {\"steps\":[{\"index\":2,\"status\":\"complete\"}]}: the others stay as they are. \
+                          Call it when you make a plan, when you begin a step (in_progress) and when you finish one \
+                          (complete or failed). What is complete or skipped stays, also where you leave it out; to open \
+                          such a step again, list it with another status."
                 .to_owned(),
             input_schema: schemars::schema_for!(UpdatePlan).to_value(),
             access: ToolAccess::ReadOnly,
@@ -112,7 +119,7 @@ impl UpdatePlan {
     /// Checks what the schema does not. The error is for the model.
     ///
     /// # Errors
-    /// A plan without steps, with too many, or with one that is empty or too long.
+    /// A plan without steps, with too many, or with one that is empty, too long, or not named in one way.
     pub fn check(&self) -> Result<(), String> {
         if self.steps.is_empty() {
             return Err("`steps` is empty; give the whole plan, one step at least".to_owned());
@@ -122,8 +129,23 @@ impl UpdatePlan {
             return Err(format!("`steps` has {count} entries; sum them up in at most {MAX_STEPS}"));
         }
         for (number, step) in (1..).zip(&self.steps) {
-            let length = step.description.chars().count();
-            if step.description.trim().is_empty() || length > MAX_STEP_CHARS {
+            let description = match (step.index, &step.description) {
+                (None, Some(description)) => description,
+                (Some(_), None) => continue,
+                (None, None) => {
+                    return Err(format!(
+                        "entry {number} has neither an `index` nor a `description`; give one of them"
+                    ));
+                }
+                (Some(index), Some(_)) => {
+                    return Err(format!(
+                        "entry {number} has both an `index` and a `description`; give `index` {index} alone to change the \
+                         status of that step, or the descriptions of all steps without `index`"
+                    ));
+                }
+            };
+            let length = description.chars().count();
+            if description.trim().is_empty() || length > MAX_STEP_CHARS {
                 return Err(format!(
                     "step {number} has {length} characters; say it in 1 to {MAX_STEP_CHARS}"
                 ));
@@ -136,7 +158,7 @@ impl UpdatePlan {
     /// did them.
     ///
     /// # Errors
-    /// A step that is listed twice, or too many steps with those that stay.
+    /// A number that no step has, a step that is listed twice, or too many steps with those that stay.
     pub fn to_updates(&self, current: Option<&Plan>, agent: &str) -> Result<(PlanUpdates, String), String> {
         let before = current.map(|plan| plan.steps.as_slice()).unwrap_or_default();
         let Replanned { steps, kept, reopened } = replan(before, &self.steps, agent)?;
@@ -170,15 +192,16 @@ impl UpdatePlan {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    fn step(text: &str, status: Option<StepStatus>) -> StepInput {
+        StepInput { index: None, description: Some(text.to_owned()), status }
+    }
 
     #[track_caller]
     fn check(steps: &[(&str, StepStatus)], current: usize, complete: bool) {
-        let update = UpdatePlan {
-            steps: steps
-                .iter()
-                .map(|(text, status)| StepInput { description: (*text).to_owned(), status: Some(*status) })
-                .collect(),
-        };
+        let update =
+            UpdatePlan { steps: steps.iter().map(|(text, status)| step(text, Some(*status))).collect() };
         let (updates, _) = update.to_updates(None, "developer").unwrap();
         assert_eq!(updates.current_step_index, Some(current));
         assert_eq!(updates.is_complete, Some(complete));
@@ -198,7 +221,7 @@ mod tests {
 
     #[test]
     fn plans_are_bounded() {
-        let step = |text: String| StepInput { description: text, status: None };
+        let step = |text: String| step(&text, None);
         let check = |steps: Vec<StepInput>| UpdatePlan { steps }.check();
         assert_eq!(check(vec![step("ü".repeat(1_000))]), Ok(()));
         assert!(check(vec![step("x".repeat(1_001))]).unwrap_err().contains("step 1"));
@@ -207,8 +230,19 @@ mod tests {
     }
 
     #[test]
+    fn a_step_is_named_in_one_way() {
+        let check = |steps: serde_json::Value| {
+            serde_json::from_value::<UpdatePlan>(json!({ "steps": steps })).unwrap().check()
+        };
+        assert_eq!(check(json!([{"index": 2, "status": "complete"}, {"description": "new"}])), Ok(()));
+        let neither = check(json!([{"description": "a"}, {"status": "complete"}])).unwrap_err();
+        assert!(neither.contains("entry 2 has neither"), "{neither}");
+        let both = check(json!([{"index": 7, "description": "a"}])).unwrap_err();
+        assert!(both.contains("entry 1 has both") && both.contains("`index` 7 alone"), "{both}");
+    }
+
+    #[test]
     fn the_agent_is_told_what_stays_and_what_is_open_again() {
-        let step = |text: &str, status| StepInput { description: text.to_owned(), status };
         let first = UpdatePlan { steps: vec![step("a", Some(StepStatus::Complete)), step("b", None)] };
         let (updates, words) = first.to_updates(None, "developer").unwrap();
         assert_eq!(words, "");

@@ -2,6 +2,7 @@
 //!
 //! The new list of steps replaces the old one, but a finished step that is missing from it stays: a model that plans
 //! again often lists only the remaining steps. A step is only reopened if the agent lists it with another status.
+//! A list that names steps by number is one of changes: it is filled up with the other steps first.
 
 use std::collections::BTreeSet;
 
@@ -18,18 +19,28 @@ pub(super) struct Replanned {
     pub(super) reopened: Vec<usize>,
 }
 
-/// Replaces the steps `before` with `given`.
+/// A step as it shall be: its words and its status, which stays as it is where none is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Wanted<'a> {
+    words: &'a str,
+    status: Option<StepStatus>,
+}
+
+/// Replaces the steps `before` with `given`, or changes those that `given` names.
 ///
 /// # Errors
-/// The same step is listed twice, or there are too many steps. The error is for the model.
+/// A number that no step has, the same step twice, or too many steps. The error is for the model.
 pub(super) fn replan(before: &[PlanStep], given: &[StepInput], agent: &str) -> Result<Replanned, String> {
-    refuse_twice(given)?;
+    let named = named(before, given)?;
+    refuse_twice(&named)?;
+    let are_changes = given.iter().any(|input| input.index.is_some());
+    let wanted = if are_changes { filled_up(before, &named)? } else { named };
     let mut unmatched: Vec<&PlanStep> = before.iter().collect();
-    let mut steps: Vec<Placed> = Vec::with_capacity(given.len());
-    for input in given {
-        let found = unmatched.iter().position(|old| same(&old.description, &input.description));
+    let mut steps: Vec<Placed> = Vec::with_capacity(wanted.len());
+    for wanted in wanted {
+        let found = unmatched.iter().position(|old| same(&old.description, wanted.words));
         let old = found.map(|at| unmatched.remove(at));
-        steps.push(placed(input, old, agent));
+        steps.push(placed(wanted, old, agent));
     }
     let mut next = 0;
     for old in before.iter().filter(|old| old.is_settled()) {
@@ -60,14 +71,52 @@ pub(super) fn replan(before: &[PlanStep], given: &[StepInput], agent: &str) -> R
     Ok(Replanned { steps, kept, reopened })
 }
 
+/// The steps of `given` by their words.
+fn named<'a>(before: &'a [PlanStep], given: &'a [StepInput]) -> Result<Vec<Wanted<'a>>, String> {
+    let words = |input: &'a StepInput| match (input.index, &input.description) {
+        (None, description) => Ok(description.as_deref().unwrap_or_default()),
+        (Some(index), _) => match before.iter().find(|step| step.index == index) {
+            Some(step) => Ok(step.description.as_str()),
+            None if before.is_empty() => Err(format!(
+                "there is no step {index}, because there is no plan yet; give the steps with their descriptions"
+            )),
+            None => Err(format!("there is no step {index}; the plan has the steps 1 to {}", before.len())),
+        },
+    };
+    given.iter().map(|input| Ok(Wanted { words: words(input)?, status: input.status })).collect()
+}
+
+/// The whole plan with these changes: a step that is new comes after the one that is named before it.
+fn filled_up<'a>(before: &'a [PlanStep], changes: &[Wanted<'a>]) -> Result<Vec<Wanted<'a>>, String> {
+    let mut whole: Vec<Wanted<'a>> =
+        before.iter().map(|step| Wanted { words: &step.description, status: None }).collect();
+    let mut next = 0;
+    for change in changes {
+        let at = whole.iter().position(|step| same(step.words, change.words)).unwrap_or_else(|| {
+            whole.insert(next, *change);
+            next
+        });
+        whole[at].status = change.status;
+        next = at + 1;
+    }
+    if whole.len() > MAX_STEPS {
+        return Err(format!(
+            "with the steps that stay the plan would have {} steps, and {MAX_STEPS} are the most; send the whole plan with \
+             steps that are merged",
+            whole.len()
+        ));
+    }
+    Ok(whole)
+}
+
 struct Placed {
     step: PlanStep,
     kept: bool,
     reopened: bool,
 }
 
-fn placed(input: &StepInput, old: Option<&PlanStep>, agent: &str) -> Placed {
-    let status = input.status.or(old.map(|old| old.status)).unwrap_or(StepStatus::Pending);
+fn placed(wanted: Wanted<'_>, old: Option<&PlanStep>, agent: &str) -> Placed {
+    let status = wanted.status.or(old.map(|old| old.status)).unwrap_or(StepStatus::Pending);
     let unchanged = old.filter(|old| old.status == status);
     let did = match status {
         StepStatus::Pending | StepStatus::Skipped => None,
@@ -76,7 +125,7 @@ fn placed(input: &StepInput, old: Option<&PlanStep>, agent: &str) -> Placed {
     let settled = old.filter(|old| old.is_settled());
     let step = PlanStep {
         index: 0,
-        description: settled.map_or(input.description.trim(), |old| &old.description).to_owned(),
+        description: settled.map_or(wanted.words.trim(), |old| &old.description).to_owned(),
         status,
         agent_used: unchanged.and_then(|old| old.agent_used.clone()).or(did),
     };
@@ -84,12 +133,12 @@ fn placed(input: &StepInput, old: Option<&PlanStep>, agent: &str) -> Placed {
     Placed { step, kept: false, reopened }
 }
 
-fn refuse_twice(given: &[StepInput]) -> Result<(), String> {
+fn refuse_twice(given: &[Wanted<'_>]) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     let twice: Vec<String> = (1..)
         .zip(given)
-        .filter(|(_, step)| !seen.insert(words(&step.description)))
-        .map(|(number, step)| format!("step {number} ({})", step.description.trim()))
+        .filter(|(_, step)| !seen.insert(words(step.words)))
+        .map(|(number, step)| format!("step {number} ({})", step.words.trim()))
         .collect();
     if twice.is_empty() {
         return Ok(());
@@ -139,10 +188,13 @@ mod tests {
         }
     }
 
+    /// Steps as `text/status`, or `#number/status`.
     fn given(text: &str) -> Vec<StepInput> {
         let step = |step: &str| {
-            let (description, status) = step.split_once('/').unwrap_or((step, "-"));
-            StepInput { description: description.to_owned(), status: status_of(status) }
+            let (name, status) = step.split_once('/').unwrap_or((step, "-"));
+            let index = name.strip_prefix('#').map(|number| number.parse().unwrap());
+            let description = index.is_none().then(|| name.to_owned());
+            StepInput { index, description, status: status_of(status) }
         };
         text.split(',').map(step).collect()
     }
@@ -202,6 +254,35 @@ mod tests {
             many.contains("30 finished") && many.contains("51 steps") && many.contains("at most 20"),
             "{many}"
         );
+    }
+
+    #[test]
+    fn a_number_changes_that_step_alone() {
+        let before = "a/c/you,b/i/you,c/p";
+        check(before, "#2/c", "a/c/you,b/c/me,c/p", &[], &[]);
+        check(before, "#3/i,#2/f", "a/c/you,b/f/me,c/i/me", &[], &[]);
+        check(before, "#1/f", "a/f/me,b/i/you,c/p", &[], &[1]);
+        check(before, "#2", before, &[], &[]);
+        check("b/p,c/p", "#1/c,new/i", "b/c/me,new/i/me,c/p", &[], &[]);
+        check("b/p,c/p", "new,#2/c", "new/p,b/p,c/c/me", &[], &[]);
+        check("b/p,c/p", "#1/c, C /i", "b/c/me,c/i/me", &[], &[]);
+        // Without a number the list is the whole plan, as always.
+        check(before, "b/c", "a/c/you,b/c/me", &[1], &[]);
+    }
+
+    #[test]
+    fn a_number_that_no_step_has_is_named() {
+        let check = |before: &str, sent: &str, expected: &str| {
+            let problem = replan(&plan(before), &given(sent), "me").unwrap_err();
+            assert!(problem.contains(expected), "{sent}: {problem}");
+        };
+        check("a/p,b/p", "#1/c,#3/c", "there is no step 3; the plan has the steps 1 to 2");
+        check("a/p", "#0/c", "there is no step 0");
+        check("", "#1/c", "there is no plan yet");
+        check("a/p,b/p", "#2/c,B/c", "listed twice: step 2 (B)");
+        check("a/p,b/p", "#2/c,#2/f", "listed twice: step 2 (b)");
+        let full: Vec<String> = (0..50).map(|n| format!("old {n}/p")).collect();
+        check(&full.join(","), "#1/c,new", "would have 51 steps");
     }
 
     proptest! {
