@@ -34,7 +34,7 @@ fn first_step_done() -> Bench {
         report("success"),
     ]);
     bench.select("developer");
-    assert!(bench.text().contains("Your step: 1. one"), "{}", bench.text());
+    assert!(bench.text().contains("The next step: 1. one"), "{}", bench.text());
     bench.reply(vec![plan(&[("one", "complete"), ("two", "in_progress"), ("three", "pending")])]);
     bench
 }
@@ -47,14 +47,14 @@ fn the_step_at_hand_is_named_beside_the_whole_plan() {
     bench.reply(vec![report("success")]);
     bench.reply(vec![call("d", DECIDE, json!({"decision": "CONTINUE", "reason": "two is next"}))]);
     let text = bench.text();
-    assert!(text.contains("Your step: 2. two"), "{text}");
+    assert!(text.contains("The next step: 2. two"), "{text}");
     assert!(text.matches("1. [complete] one (developer)").count() >= 2, "the whole plan again: {text}");
     bench.reply(vec![
         plan(&[("one", "complete"), ("two", "complete"), ("three", "complete")]),
         report("success"),
     ]);
     bench.select("tester");
-    assert!(!bench.text().contains("Your step:"), "nothing is left to do");
+    assert!(!bench.text().contains("The next step:"), "nothing is left to do");
     bench.check_fold();
 }
 
@@ -114,7 +114,7 @@ fn skipping_counts_for_what_the_agent_at_work_has_drafted() {
     assert!(text.contains("1. [complete] one (developer)"), "the arbiter is shown the draft: {text}");
     assert!(text.contains("2. [skipped] two") && text.contains("3. [pending] three <- current"), "{text}");
     bench.select("developer");
-    assert!(bench.text().contains("Your step: 3. three"), "{}", bench.text());
+    assert!(bench.text().contains("The next step: 3. three"), "{}", bench.text());
     bench.reply(vec![report("success")]);
     assert_eq!(steps(&bench), ["one complete developer", "two skipped developer", "three pending -"]);
     // During an evaluation, the machine's plan counts.
@@ -155,7 +155,7 @@ fn whatever_ends_an_execution_its_plan_stays() {
     bench.give(Event::Answered { effect: timer, answer: EffectAnswer::TimerFired });
     assert!(bench.text().contains("1. [complete] one (developer)"), "the arbiter: {}", bench.text());
     bench.select("developer");
-    assert!(bench.text().contains("Your step: 2. two"), "{}", bench.text());
+    assert!(bench.text().contains("The next step: 2. two"), "{}", bench.text());
 }
 
 #[test]
