@@ -190,6 +190,30 @@ fn a_rejection_goes_back_with_its_findings_in_every_mode() {
 }
 
 #[test]
+fn the_last_report_is_handed_over_whole_and_older_ones_in_short() {
+    let mut bench = Bench::start(team(ArbiterMode::Llm));
+    let report = |start: &str, length: usize| format!("{start}{} the end", "ö".repeat(length));
+    let claim = |summary: String| json!({"outcome": "success", "summary": summary});
+    bench.select("developer");
+    verdict(&mut bench, claim(report("first", 1_000)));
+    bench.select("developer");
+    assert!(bench.asked().contains("the end"), "{}", bench.asked());
+    verdict(&mut bench, claim(report("second", 2_500)));
+    bench.select("reviewer");
+    let asked = bench.asked();
+    assert!(asked.contains(&format!("first{}...", "ö".repeat(295))), "{asked}");
+    assert!(asked.contains(&format!("second{}...", "ö".repeat(1_994))), "{asked}");
+    assert!(asked.contains("[514 more characters are cut]") && !asked.contains("the end"), "{asked}");
+    let findings: Vec<Value> = (1..=7).map(|n| json!({"text": format!("finding {n}.")})).collect();
+    verdict(&mut bench, json!({"verdict": "rejected", "summary": "no", "findings": findings}));
+    let reason = "r".repeat(1_900);
+    bench.decide(json!({"decision": "SELECT_MODE", "mode": "developer", "reason": reason}));
+    let asked = bench.asked();
+    assert!(asked.contains("finding 7.") && asked.contains(&reason), "{asked}");
+    assert!(!asked.contains("more characters are cut"), "{asked}");
+}
+
+#[test]
 fn a_report_of_success_with_a_rejection_is_refused() {
     let mut bench = Bench::start(team(ArbiterMode::Llm));
     bench.select("reviewer");

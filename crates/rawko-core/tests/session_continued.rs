@@ -59,6 +59,19 @@ fn end(mut bench: Bench, in_its_conversation: bool) -> Outcome {
 }
 
 #[test]
+fn who_goes_on_in_its_conversation_is_given_the_reports_of_this_task() {
+    let mut bench = claimed();
+    next(&mut bench, setup());
+    bench.select("planner");
+    let words = format!("{} the end", "x".repeat(400));
+    let report = json!({"outcome": "success", "summary": words});
+    bench.reply(vec![call("r", "Report", report)], StopReason::ToolUse);
+    bench.select("developer");
+    let asked = bench.asked();
+    assert!(asked.contains("The task that you worked on has ended") && asked.contains(&words), "{asked}");
+}
+
+#[test]
 fn the_next_task_begins_afresh_in_the_same_conversations() {
     let mut bench = claimed();
     let first = bench.outcome.clone().unwrap();

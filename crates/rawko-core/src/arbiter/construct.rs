@@ -139,6 +139,25 @@ pub(crate) fn recent_history(
         .collect()
 }
 
+/// What an agent that begins is told of the executions before it: the last one with its whole report, the others in short.
+pub(crate) fn handed_over(context: &Context, statistics: &HistoryStatistics) -> Vec<ExecutionSummary> {
+    let mut entries = recent_history(context, statistics, EVALUATE_HISTORY);
+    if let (Some(last), Some(shown)) = (context.history.last(), entries.last_mut()) {
+        let mut whole = summarize(last, Detail::Full);
+        // What it cost helps nobody to go on from it.
+        whole.tokens = None;
+        if let (Some(text), Some(output)) = (&last.output, &mut whole.output) {
+            let cut = text.chars().count().saturating_sub(FULL_CHARS);
+            if cut > 0 {
+                output.full =
+                    Some(format!("{}\n[{cut} more characters are cut]", truncate(text, FULL_CHARS)));
+            }
+        }
+        *shown = whole;
+    }
+    entries
+}
+
 /// The history entry that a result will become, before the machine has received it.
 pub(crate) fn summary_of_result(context: &Context, result: &AgentResult, now: Timestamp) -> ExecutionSummary {
     let entry = HistoryEntry {

@@ -28,7 +28,7 @@ mod words;
 pub use answer::{AnswerError, ArbiterAnswer, DECIDE, DecisionKind, decide_tool, read_answer};
 pub use cache::{PROMPT_VERSION, cache_key, cached_answer, is_cacheable};
 pub use construct::{EVALUATE_HISTORY, SELECT_HISTORY, Sources, evaluate_input, select_input};
-pub(crate) use construct::{recent_history, summary_of_result};
+pub(crate) use construct::{handed_over, recent_history, summary_of_result};
 pub use errors::{category_of, recovery_actions, recovery_options};
 pub use fallback::{COMPLETE, Fallback, another, follow};
 pub use input::{

@@ -11,7 +11,7 @@ use super::turn::Turn;
 use super::{Next, Phase};
 use crate::agent::execution::{Execution, ExecutionStep};
 use crate::agent::prompt;
-use crate::arbiter::{EVALUATE_HISTORY, recent_history};
+use crate::arbiter::handed_over;
 use crate::attachment;
 use crate::conversation::ConversationLog;
 use crate::error::{ErrorCode, ErrorInfo};
@@ -54,8 +54,10 @@ pub(in crate::session) fn start(
     if continued.is_none()
         && let Some(mut execution) = ledger.carried_conversation(name)
     {
-        let (task, tasks) = (ledger.machine.context().task.as_str(), ledger.carried.tasks.as_slice());
-        let mut words = prompt::next_task(task, tasks, ledger.effective_plan(), last_reason(ledger));
+        let (context, tasks) = (ledger.machine.context(), ledger.carried.tasks.as_slice());
+        let before = handed_over(context, &ledger.statistics);
+        let mut words =
+            prompt::next_task(&context.task, tasks, ledger.effective_plan(), &before, last_reason(ledger));
         words.push_str(&prompt::said_before(ledger.words.all()));
         let given = &ledger.setup.attachments;
         words.push_str(&attachment::section(given));
@@ -89,7 +91,7 @@ pub(super) fn begin_conversation(
         return not_configured(name, ledger, reaction);
     };
     let context = ledger.machine.context();
-    let before = recent_history(context, &ledger.statistics, EVALUATE_HISTORY);
+    let before = handed_over(context, &ledger.statistics);
     let mut opening = prompt::opening(&context.task, ledger.effective_plan(), &before, last_reason(ledger));
     opening.push_str(&attachment::section(&ledger.setup.attachments));
     opening.push_str(&prompt::earlier_tasks(&ledger.carried.tasks));
