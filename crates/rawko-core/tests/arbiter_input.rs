@@ -214,6 +214,25 @@ fn inputs_and_prompts() {
 }
 
 #[test]
+fn the_last_execution_stands_in_the_prompt_once() {
+    let shown = |context: &Context, template: &str| {
+        let input = with_sources(context, evaluate_input).unwrap();
+        let templates = Templates { evaluate: template.to_owned(), ..Templates::default() };
+        templates.evaluate(&input, &[]).user
+    };
+    let built_in = Templates::default().evaluate;
+    let prompt = shown(&rich(), &built_in);
+    assert_eq!(prompt.matches("(iteration 2)").count(), 1, "{prompt}");
+    assert_eq!(prompt.matches("(iteration 1)").count(), 1, "{prompt}");
+    let first = shown(&context(&[S]), &built_in);
+    assert_eq!(first.matches("(iteration 1)").count(), 1, "{first}");
+    assert!(first.contains("Nothing before the last execution"), "{first}");
+    // A template of the user's without a place for it shows it in the history.
+    let own = shown(&rich(), "{history}");
+    assert!(own.contains("(iteration 1)") && own.contains("(iteration 2)"), "{own}");
+}
+
+#[test]
 fn nothing_from_outside_forges_a_part_of_the_prompt() {
     let mut context = rich();
     context.task = "task with {history} and {agents} and $&".into();

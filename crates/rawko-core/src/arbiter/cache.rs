@@ -18,7 +18,7 @@ use crate::text::hex;
 
 /// Increase it with every change of the built-in text around a template, of the meaning of an input, or of how an
 /// answer is read: cached answers from before the change are then not used.
-pub const PROMPT_VERSION: u32 = 2;
+pub const PROMPT_VERSION: u32 = 3;
 
 /// Names of fields that hold a time or a duration.
 const VOLATILE: [&str; 11] = [

@@ -54,7 +54,7 @@ impl Templates {
             task: &input.task,
             agents: &agents,
             plan: &plan(input.plan.as_ref()),
-            history: &history(&input.history),
+            history: &history(input.history.iter(), "Nothing has been done yet"),
             error: &error,
             last_execution: "",
             constraints: &constraints(&input.constraints),
@@ -69,11 +69,14 @@ impl Templates {
     /// The prompt for evaluating progress.
     #[must_use]
     pub fn evaluate(&self, input: &EvaluateProgressInput, available: &[AgentDescription]) -> Prompt {
+        // The last execution stands in the prompt once: by itself, unless the user's template has no place for that.
+        let last = self.evaluate.contains("{lastExecution}").then_some(input.last_execution.iteration);
+        let before = input.history.iter().filter(|entry| Some(entry.iteration) != last);
         Slots {
             task: &input.task,
             agents: &agents(available),
             plan: &plan(input.plan.as_ref()),
-            history: &history(&input.history),
+            history: &history(before, "Nothing before the last execution"),
             error: "",
             last_execution: &execution(&input.last_execution),
             constraints: &constraints(&input.constraints),
@@ -187,11 +190,9 @@ fn status_word(status: StepStatus) -> &'static str {
     }
 }
 
-fn history(entries: &[ExecutionSummary]) -> String {
-    if entries.is_empty() {
-        return "Nothing has been done yet".to_owned();
-    }
-    entries.iter().map(execution).collect::<Vec<_>>().join("\n\n")
+fn history<'a>(entries: impl Iterator<Item = &'a ExecutionSummary>, none: &str) -> String {
+    let shown = entries.map(execution).collect::<Vec<_>>();
+    if shown.is_empty() { none.to_owned() } else { shown.join("\n\n") }
 }
 
 /// One execution: first what rawko observed, then the agent's own text, fenced.
