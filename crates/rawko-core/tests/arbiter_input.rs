@@ -233,6 +233,23 @@ fn the_last_execution_stands_in_the_prompt_once() {
 }
 
 #[test]
+fn an_estimate_is_shown_where_something_grounds_it() {
+    let check = |context: &Context, expected: bool| {
+        let input = with_sources(context, |sources| select_input(sources, [].into_iter()));
+        let prompt = Templates::default().select(&input).user;
+        assert_eq!(prompt.contains("Estimated time remaining"), expected, "{prompt}");
+        assert!(prompt.contains("Time elapsed: 120 s"), "{prompt}");
+    };
+    let with_plan = |results: &[ExecutionStatus]| Context { plan: Some(plan()), ..context(results) };
+    check(&with_plan(&[S]), true);
+    check(&with_plan(&[]), false);
+    check(&context(&[S]), false);
+    let mut done = with_plan(&[S]);
+    done.plan.as_mut().unwrap().steps.iter_mut().for_each(|step| step.status = StepStatus::Complete);
+    check(&done, false);
+}
+
+#[test]
 fn nothing_from_outside_forges_a_part_of_the_prompt() {
     let mut context = rich();
     context.task = "task with {history} and {agents} and $&".into();

@@ -57,7 +57,7 @@ impl Templates {
             history: &history(input.history.iter(), "Nothing has been done yet"),
             error: &error,
             last_execution: "",
-            constraints: &constraints(&input.constraints),
+            constraints: &constraints(&input.constraints, input.plan.as_ref()),
             facts: &facts::text(&input.facts),
             performance: &facts::performance(&input.available_agents),
             iteration: input.constraints.current_iteration,
@@ -79,7 +79,7 @@ impl Templates {
             history: &history(before, "Nothing before the last execution"),
             error: "",
             last_execution: &execution(&input.last_execution),
-            constraints: &constraints(&input.constraints),
+            constraints: &constraints(&input.constraints, input.plan.as_ref()),
             facts: &facts::text(&input.facts),
             performance: &facts::performance(available),
             iteration: input.constraints.current_iteration,
@@ -302,14 +302,21 @@ pub(super) fn category_word(category: super::input::ErrorCategory) -> &'static s
     }
 }
 
-fn constraints(constraints: &ConstraintContext) -> String {
-    format!(
-        "Iterations remaining: {}\nConsecutive failures: {} of {}\nTokens used: {}\nTime elapsed: {} s\nEstimated time remaining: {} s",
+fn constraints(constraints: &ConstraintContext, plan: Option<&Plan>) -> String {
+    let mut text = format!(
+        "Iterations remaining: {}\nConsecutive failures: {} of {}\nTokens used: {}\nTime elapsed: {} s",
         constraints.iterations_remaining,
         constraints.consecutive_failures,
         constraints.max_consecutive_failures,
         constraints.estimated_tokens_used,
         constraints.time_elapsed_ms / 1_000,
-        constraints.estimated_time_remaining / 1_000,
-    )
+    );
+    // Without a plan the figure multiplies iterations that may never be needed; 0 says that nothing was measured yet, or
+    // that no step is open.
+    let estimate = constraints.estimated_time_remaining / 1_000;
+    if plan.is_some() && estimate > 0 {
+        let _ =
+            write!(text, "\nEstimated time remaining: {estimate} s (mean time of an execution × open steps)");
+    }
+    text
 }
