@@ -11,7 +11,7 @@ use crate::attachment::Attachment;
 use crate::cost::Price;
 use crate::hosted::HostedSearch;
 use crate::integrity::ChangedChecks;
-use crate::policy::{WEB_SEARCH, is_of_use, offered_tools, tool_verdict};
+use crate::policy::{WEB_SEARCH, entry_covers, is_of_use, offered_tools, tool_verdict};
 use crate::tool::ToolSpec;
 
 /// Everything a run needs to know, besides its task.
@@ -42,6 +42,9 @@ pub struct Setup {
     pub prices: BTreeMap<String, Price>,
     /// All tools of this run; an agent is offered those that it may use.
     pub tools: Vec<ToolSpec>,
+    /// Names of the tools that a dry run leaves out. It asks what the run would ask, which has them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
     /// Whether a checkpoint of the tree is taken before an execution first changes it.
     #[serde(default)]
     pub checkpoints: bool,
@@ -322,6 +325,16 @@ impl Setup {
         let mut tools = offered_tools(&agent.config, &self.tools);
         tools.retain(|tool| is_of_use(&tool.name, &agent.permissions));
         tools
+    }
+
+    /// Whether an entry of `tools.allowed` or `tools.blocked` names a tool that this run has for `agent`.
+    #[must_use]
+    pub fn has_tool(&self, entry: &str, agent: &AgentSetup) -> bool {
+        let own = self.tools.iter().filter(|tool| is_of_use(&tool.name, &agent.permissions));
+        let searches = agent.model.search.is_some().then_some(WEB_SEARCH);
+        let left_out = self.left_out.iter().map(String::as_str);
+        let mut there = own.map(|tool| tool.name.as_str()).chain(left_out).chain(searches);
+        there.any(|tool| entry_covers(entry, tool))
     }
 
     /// `choice` as `agent` may use it: without the provider's search if the agent may not search, or if the run has a

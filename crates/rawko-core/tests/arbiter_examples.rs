@@ -75,6 +75,7 @@ fn built(context: &Context, select: bool) -> Value {
         now,
         paused_ms: 0,
         earlier_iterations: 0,
+        setup: None,
     };
     let agents = agents();
     if select {

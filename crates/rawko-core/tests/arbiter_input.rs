@@ -2,13 +2,18 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+mod session_support;
+
 use rawko_core::agent::{AgentConfig, OneOrMany, builtin_agents};
 use rawko_core::arbiter::{HistoryStatistics, RunFacts, Sources, Templates, evaluate_input, select_input};
 use rawko_core::machine::{
     CommandFact, Context, ExecutionEnd, ExecutionFacts, ExecutionStatus, FailureRecord, HistoryEntry, Limits,
     Plan, PlanStep, StepStatus,
 };
+use rawko_core::tool::ToolAccess;
 use rawko_core::{ErrorCode, ErrorInfo, Timestamp, Usage};
+use serde_json::{Value, json};
+use session_support::{Bench, setup, tool};
 
 fn entry(iteration: u32, agent: &str, result: ExecutionStatus) -> HistoryEntry {
     let started_at = Timestamp(1_769_160_600_000 + u64::from(iteration) * 10_000);
@@ -58,6 +63,7 @@ fn with_sources<T>(context: &Context, build: impl FnOnce(Sources<'_>) -> T) -> T
         now,
         paused_ms: 0,
         earlier_iterations: 0,
+        setup: None,
     })
 }
 
@@ -247,6 +253,42 @@ fn an_estimate_is_shown_where_something_grounds_it() {
     let mut done = with_plan(&[S]);
     done.plan.as_mut().unwrap().steps.iter_mut().for_each(|step| step.status = StepStatus::Complete);
     check(&done, false);
+}
+
+/// What the arbiter is shown of a developer with this filter of tools and these permissions.
+fn tools_of(filter: Value, permissions: Value, provider_searches: bool) -> Vec<String> {
+    let mut setup = setup();
+    setup.tools.extend(
+        ["WebFetch", "mcp__docs__search", "mcp__docs__read"].map(|name| tool(name, ToolAccess::ReadOnly)),
+    );
+    let developer = setup.agents.get_mut("developer").unwrap();
+    developer.config.tools = serde_json::from_value(filter).unwrap();
+    developer.permissions = serde_json::from_value(permissions).unwrap();
+    developer.model.search =
+        provider_searches.then(|| serde_json::from_value(json!({"maxUses": 3})).unwrap());
+    let bench = Bench::start(setup);
+    let id = bench.open[0].awaits_answer().unwrap();
+    let shown = bench.session.request(id).unwrap().system;
+    let lines = shown
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with("Tools:") || line.starts_with("Without:"));
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn the_arbiter_is_shown_the_tools_that_there_are() {
+    let filter = json!({
+        "allowed": ["Read", "WebFetch", "WebSearch", "mcp__docs__*", "mcp__gone", "Raed"],
+        "blocked": ["Bash", "mcp__docs__search", "mcp__gone__write"],
+    });
+    let without = "Without: Bash, mcp__docs__search";
+    assert_eq!(tools_of(filter.clone(), json!({}), false), ["Tools: Read, mcp__docs__*", without]);
+    let hosts = json!({"net": ["docs.rs"]});
+    assert_eq!(tools_of(filter.clone(), hosts, false)[0], "Tools: Read, WebFetch, mcp__docs__*");
+    assert_eq!(tools_of(filter, json!({}), true)[0], "Tools: Read, WebSearch, mcp__docs__*");
+    assert_eq!(tools_of(json!({"allowed": ["mcp__gone"]}), json!({}), false), ["Tools: none"]);
+    assert!(tools_of(json!({}), json!({}), false).is_empty(), "all tools need no list");
 }
 
 #[test]

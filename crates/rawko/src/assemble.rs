@@ -101,6 +101,7 @@ pub(crate) fn setup(
         verify,
         memory: None,
         place,
+        left_out: Vec::new(),
         attachments: Vec::new(),
     };
     lift_default_cost(&mut setup);

@@ -7,7 +7,7 @@ use rawko_core::message::ToolCall;
 use rawko_core::session::Event;
 use rawko_core::setup::{ModelChoice, ProjectContext, Setup, SkillSetup};
 use rawko_core::text::{hex, truncate};
-use rawko_core::tool::{ToolAccess, ToolOutcome};
+use rawko_core::tool::{ToolAccess, ToolOutcome, ToolSpec};
 use rawko_provider::Provider;
 use rawko_tools::{FileTracker, Sandbox, Shortage, ToolContext, ToolRegistry};
 use sha2::{Digest as _, Sha256};
@@ -249,7 +249,10 @@ impl Rawko {
         }
         if self.builder.dry_run {
             setup.limits.max_iterations = 1;
-            setup.tools.retain(|tool| tool.access == ToolAccess::ReadOnly);
+            let reads = |tool: &ToolSpec| tool.access == ToolAccess::ReadOnly;
+            let (kept, left_out): (Vec<_>, Vec<_>) = setup.tools.into_iter().partition(reads);
+            setup.tools = kept;
+            setup.left_out = left_out.into_iter().map(|tool| tool.name).collect();
             setup.checkpoints = false;
             setup.verify = None;
             if let Some(memory) = &mut setup.memory {

@@ -80,6 +80,7 @@ fn prompts(entries: usize) -> f64 {
         now: Timestamp(entries as u64 * 10),
         paused_ms: 0,
         earlier_iterations: 0,
+        setup: None,
     };
     each(|| {
         let input = select_input(sources(), agents.iter());

@@ -47,13 +47,30 @@ pub enum DecisionKind {
     Retry,
 }
 
-/// The tool whose schema is the form of the answer.
+impl DecisionKind {
+    /// The name in answers, prompts and labels.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SelectMode => "SELECT_MODE",
+            Self::Continue => "CONTINUE",
+            Self::Complete => "COMPLETE",
+            Self::Retry => "RETRY",
+        }
+    }
+}
+
+/// The tool whose schema is the form of the answer, with these decisions to choose from.
 #[must_use]
-pub fn decide_tool() -> ToolSpec {
+pub fn decide_tool(decisions: &[DecisionKind]) -> ToolSpec {
+    let mut input_schema = schemars::schema_for!(ArbiterAnswer).to_value();
+    if let Some(Value::Array(kinds)) = input_schema.pointer_mut("/$defs/DecisionKind/oneOf") {
+        kinds.retain(|kind| decisions.iter().any(|decision| kind["const"] == decision.as_str()));
+    }
     ToolSpec {
         name: DECIDE.to_owned(),
         description: "Give your decision. Call this exactly once.".to_owned(),
-        input_schema: schemars::schema_for!(ArbiterAnswer).to_value(),
+        input_schema,
         access: ToolAccess::ReadOnly,
     }
 }
@@ -271,6 +288,19 @@ mod tests {
         check(r#"{"decision":"STOP"}"#, &Err("STOP"));
         check(r#"{"reason":"r"}"#, &Err("missing field `decision`"));
         check(r#"{"decision":"COMPLETE""#, &Err("neither"));
+    }
+
+    #[test]
+    fn the_tool_offers_what_can_be_chosen() {
+        use DecisionKind::{Complete, Continue, Retry, SelectMode};
+        let offered = |decisions: &[DecisionKind]| -> Vec<Value> {
+            let schema = decide_tool(decisions).input_schema;
+            let kinds = schema["$defs"]["DecisionKind"]["oneOf"].as_array().unwrap();
+            kinds.iter().map(|kind| kind["const"].clone()).collect()
+        };
+        assert_eq!(offered(&[SelectMode, Retry]), ["SELECT_MODE", "RETRY"]);
+        let all = [SelectMode, Continue, Complete, Retry];
+        assert_eq!(offered(&all), all.map(DecisionKind::as_str));
     }
 
     #[test]

@@ -8,10 +8,11 @@ use super::input::{
     SelectAgentInput, TokenCounts, ToolLists,
 };
 use super::statistics::{AgentStatistics, HistoryStatistics};
-use crate::agent::AgentConfig;
+use crate::agent::{AgentConfig, ToolFilter};
 use crate::machine::{
     AgentResult, Context, ExecutionStatus, FailureRecord, HistoryEntry, Limits, Plan, StepStatus,
 };
+use crate::setup::Setup;
 use crate::text::truncate;
 use crate::time::Timestamp;
 
@@ -60,6 +61,8 @@ pub struct Sources<'a> {
     pub paused_ms: u64,
     /// Executions of earlier tasks of the session, which the machine counts and the arbiter is not shown.
     pub earlier_iterations: u32,
+    /// What the run has; absent outside of one, where agents are described as they are configured.
+    pub setup: Option<&'a Setup>,
 }
 
 impl Sources<'_> {
@@ -93,7 +96,12 @@ pub fn select_input<'a>(
             .last_error
             .as_ref()
             .map(|failure| error_context(failure, context, sources.plan())),
-        available_agents: agents.map(|agent| describe(agent, statistics.agent(&agent.name))).collect(),
+        available_agents: agents
+            .map(|agent| AgentDescription {
+                tools: tools(agent, sources.setup),
+                ..describe(agent, statistics.agent(&agent.name))
+            })
+            .collect(),
         constraints: constraints(sources),
         facts: facts.clone(),
     }
@@ -288,9 +296,20 @@ pub(super) fn describe(agent: &AgentConfig, statistics: Option<&AgentStatistics>
         display_name: agent.display_name().to_owned(),
         when_to_use: agent.when_to_use.joined(),
         role: agent.role,
-        tools: ToolLists { allowed: agent.tools.allowed.clone(), blocked: agent.tools.blocked.clone() },
+        tools: tools(agent, None),
         transitions: agent.transitions.clone(),
         recent_performance: statistics.filter(|statistics| statistics.executions > 0).map(performance),
+    }
+}
+
+/// The agent's lists of tools, without what the run does not have.
+fn tools(agent: &AgentConfig, setup: Option<&Setup>) -> ToolLists {
+    let of_run = setup.and_then(|setup| Some((setup, setup.agents.get(&agent.name)?)));
+    let there = |entry: &&String| of_run.is_none_or(|(setup, agent)| setup.has_tool(entry, agent));
+    let ToolFilter { allowed, blocked, .. } = &agent.tools;
+    ToolLists {
+        allowed: allowed.as_ref().map(|allowed| allowed.iter().filter(there).cloned().collect()),
+        blocked: blocked.iter().filter(there).cloned().collect(),
     }
 }
 
@@ -315,6 +334,7 @@ fn constraints(sources: Sources<'_>) -> ConstraintContext {
         now,
         paused_ms,
         earlier_iterations,
+        setup: _,
     } = sources;
     let iterations_remaining = limits.max_iterations.saturating_sub(context.iteration_count);
     let steps_left = match sources.plan() {

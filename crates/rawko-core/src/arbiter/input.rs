@@ -78,6 +78,13 @@ pub struct RunFacts {
     pub user_messages: Vec<String>,
 }
 
+impl RunFacts {
+    /// Whether that agent cannot work now.
+    pub(super) fn is_barred(&self, agent: &str) -> bool {
+        self.barred.iter().any(|barred| barred.agent == agent)
+    }
+}
+
 /// An earlier task of the session, and how it ended.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -339,13 +346,13 @@ pub struct RecoveryOption {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RecoveryAction {
-    /// Try again.
+    /// Try again: RETRY.
     Retry,
-    /// Skip the step.
+    /// Skip the step: no decision of the arbiter.
     Skip,
-    /// Let another agent try.
+    /// Let another agent try: SELECT_MODE.
     Fallback,
-    /// Give up.
+    /// Give up: no decision of the arbiter.
     Abort,
 }
 

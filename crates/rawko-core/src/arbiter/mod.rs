@@ -11,6 +11,7 @@ mod fallback;
 mod input;
 mod judging;
 mod objection;
+mod offer;
 mod prompt;
 mod question;
 mod rules;

@@ -5,11 +5,13 @@ use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
+use super::answer::DecisionKind;
 use super::facts;
 use super::input::{
     AgentDescription, ConstraintContext, ErrorContext, EvaluateProgressInput, ExecutionSummary,
     SelectAgentInput,
 };
+use super::offer::{SELECTING, judging, recovery};
 use super::template::{VOLATILE, fence, fill};
 use crate::machine::{ExecutionEnd, Plan, StepStatus};
 
@@ -42,6 +44,8 @@ pub struct Prompt {
     pub system: String,
     /// The question.
     pub user: String,
+    /// The decisions that can be chosen.
+    pub decisions: Vec<DecisionKind>,
 }
 
 impl Templates {
@@ -49,7 +53,10 @@ impl Templates {
     #[must_use]
     pub fn select(&self, input: &SelectAgentInput) -> Prompt {
         let agents = agents(&input.available_agents);
-        let error = input.last_error.as_ref().map_or_else(|| "No recent errors".to_owned(), error);
+        let error = input
+            .last_error
+            .as_ref()
+            .map_or_else(|| "No recent errors".to_owned(), |last| error(last, &recovery(last, input)));
         Slots {
             task: &input.task,
             agents: &agents,
@@ -63,7 +70,7 @@ impl Templates {
             iteration: input.constraints.current_iteration,
             max_iterations: input.constraints.max_iterations,
         }
-        .fill(&self.select)
+        .fill(&self.select, &SELECTING)
     }
 
     /// The prompt for evaluating progress.
@@ -85,7 +92,7 @@ impl Templates {
             iteration: input.constraints.current_iteration,
             max_iterations: input.constraints.max_iterations,
         }
-        .fill(&self.evaluate)
+        .fill(&self.evaluate, &judging(input, available))
     }
 }
 
@@ -105,12 +112,16 @@ struct Slots<'a> {
 }
 
 impl Slots<'_> {
-    fn fill(&self, template: &str) -> Prompt {
+    fn fill(&self, template: &str, decisions: &[(DecisionKind, &str)]) -> Prompt {
         let (iteration, max) = (self.iteration.to_string(), self.max_iterations.to_string());
+        let shown: Vec<String> =
+            decisions.iter().map(|(kind, when)| format!("- {}{when}", kind.as_str())).collect();
+        let shown = shown.join("\n");
         let value = |name: &str| -> Option<&str> {
             Some(match name {
                 "task" => self.task,
                 "agents" => self.agents,
+                "decisions" => &shown,
                 "plan" => self.plan,
                 "history" => self.history,
                 "error" | "lastError" => self.error,
@@ -124,7 +135,11 @@ impl Slots<'_> {
             })
         };
         let (system, user) = template.split_once(VOLATILE).unwrap_or((BARE_SYSTEM, template));
-        Prompt { system: fill(system.trim(), value), user: fill(user.trim(), value) }
+        Prompt {
+            system: fill(system.trim(), value),
+            user: fill(user.trim(), value),
+            decisions: decisions.iter().map(|(kind, _)| *kind).collect(),
+        }
     }
 }
 
@@ -140,7 +155,8 @@ fn agents(available: &[AgentDescription]) -> String {
             let _ = write!(text, "\n    Role: {}", role.as_str());
         }
         if let Some(allowed) = &agent.tools.allowed {
-            let _ = write!(text, "\n    Tools: {}", allowed.join(", "));
+            let allowed = if allowed.is_empty() { "none".to_owned() } else { allowed.join(", ") };
+            let _ = write!(text, "\n    Tools: {allowed}");
         }
         if !agent.tools.blocked.is_empty() {
             let _ = write!(text, "\n    Without: {}", agent.tools.blocked.join(", "));
@@ -261,7 +277,7 @@ pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").replace('<', "&lt;")
 }
 
-fn error(error: &ErrorContext) -> String {
+fn error(error: &ErrorContext, recovery: &[String]) -> String {
     let mut text = format!("Agent: {}\nCategory: {}", error.agent, category_word(error.category));
     if let Some(tool) = &error.tool {
         let _ = write!(text, "\nTool: {}", one_line(tool));
@@ -277,15 +293,8 @@ fn error(error: &ErrorContext) -> String {
         let _ = write!(text, "\nFailures in a row so far: {attempts}");
     }
     let _ = write!(text, "\n**Error**:\n{}", fence("error", &error.message));
-    text.push_str("\nRecovery options:");
-    for option in &error.recovery_options {
-        let action = match option.action {
-            super::input::RecoveryAction::Retry => "retry",
-            super::input::RecoveryAction::Skip => "skip",
-            super::input::RecoveryAction::Fallback => "fallback",
-            super::input::RecoveryAction::Abort => "abort",
-        };
-        let _ = write!(text, "\n- {action}: {} ({})", option.description, option.reason);
+    if !recovery.is_empty() {
+        let _ = write!(text, "\nRecovery options:\n{}", recovery.join("\n"));
     }
     text
 }

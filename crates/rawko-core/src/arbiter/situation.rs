@@ -100,12 +100,7 @@ impl Label {
 
 impl std::fmt::Display for Label {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kind = match self.decision {
-            DecisionKind::SelectMode => "SELECT_MODE",
-            DecisionKind::Continue => "CONTINUE",
-            DecisionKind::Complete => "COMPLETE",
-            DecisionKind::Retry => "RETRY",
-        };
+        let kind = self.decision.as_str();
         match &self.mode {
             Some(mode) => write!(f, "{kind} {mode}"),
             None => f.write_str(kind),

@@ -42,7 +42,7 @@ pub fn is_mcp_tool(name: &str) -> bool {
 
 /// Whether the entry of a list (`tools.allowed`, `tools.blocked`) means `tool`: it is the name, or, for tools of servers, a
 /// pattern with `*`, or the name of a server (`mcp__github`).
-pub(super) fn entry_covers(entry: &str, tool: &str) -> bool {
+pub(crate) fn entry_covers(entry: &str, tool: &str) -> bool {
     if entry == tool {
         return true;
     }

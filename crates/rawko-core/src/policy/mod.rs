@@ -18,6 +18,7 @@ pub(crate) use bash::{
     effect_of_redirection, effect_of_words, keeps_output, parse_script, script, writes_its_words,
 };
 pub use call::{BASH, CallContext, call_verdict};
+pub(crate) use mcp::entry_covers;
 pub use mcp::{MCP_CALL, MCP_PREFIX, TOOL_SEARCH, is_mcp_tool, resolve_mcp_call, search_tools};
 pub use permissions::{effective_permissions, host_is_granted, net_preset_of, permissions_of_calls};
 pub use tools::{

@@ -52,7 +52,8 @@ impl ArbiterExchange {
     /// A question that has no answer yet.
     #[must_use]
     pub fn new(id: ConversationId, prompt: Prompt) -> Self {
-        let mut conversation = ConversationLog::new(id, prompt.system, [decide_tool()].into());
+        let mut conversation =
+            ConversationLog::new(id, prompt.system, [decide_tool(&prompt.decisions)].into());
         conversation.push(Message::user(prompt.user));
         Self { conversation, rejected: Vec::new(), rejections: 0 }
     }

@@ -233,6 +233,7 @@ impl Ledger {
             now: self.now,
             paused_ms: self.spend.paused_ms(),
             earlier_iterations: self.carried.iterations,
+            setup: Some(&self.setup),
         }
     }
 

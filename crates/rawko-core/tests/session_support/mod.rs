@@ -101,6 +101,7 @@ pub(crate) fn setup() -> Setup {
         limits: RunLimits::default(),
         prices: BTreeMap::new(),
         tools,
+        left_out: Vec::new(),
         verify: None,
         memory: None,
         place: ProjectContext {

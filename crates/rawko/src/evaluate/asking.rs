@@ -92,9 +92,10 @@ impl Interview {
 
     /// Puts a question until there is a decision, a failure, or no more money.
     async fn put(&self, question: &ArbiterQuestion, default: Option<&str>) -> (TrialResult, Usage) {
-        let Prompt { system, user } = question.prompt(&self.templates);
+        let Prompt { system, user, decisions } = question.prompt(&self.templates);
         // The templates were checked: what is taken out is in what the situation tells.
-        let prompt = Prompt { system: self.redactor.text(&system), user: self.redactor.text(&user) };
+        let prompt =
+            Prompt { system: self.redactor.text(&system), user: self.redactor.text(&user), decisions };
         let (mut asking, mut session) = (ArbiterExchange::new(1, prompt), self.provider.open());
         let (names, some_agent_ran) = (question.names(), question.some_agent_ran());
         let purpose = match question {
