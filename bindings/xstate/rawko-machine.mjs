@@ -42,6 +42,7 @@ export function createRawkoMachine(config, options = {}) {
 
 const guards = {
   isComplete: ({ event }) => event.decision?.type === "COMPLETE",
+  isBlocked: ({ event }) => event.decision?.type === "BLOCKED",
   isContinue: ({ event }) => event.decision?.type === "CONTINUE",
   shouldRetry: ({ event }) => event.decision?.type === "RETRY",
   isSelectMode: ({ event }) => event.decision?.type === "SELECT_MODE",
@@ -62,6 +63,13 @@ const changes = {
   startTask: assign(({ context, event }) => ({ ...fresh(context), task: event.task, startedAt: at(event) })),
   resetContext: assign(({ context }) => fresh(context)),
   recordDecision: assign({ lastDecision: ({ event }) => event.decision }),
+  recordBlocked: assign({
+    lastError: ({ context, event }) => ({
+      error: { code: "blocked", message: event.decision.reason },
+      agent: context.currentMode,
+      at: at(event),
+    }),
+  }),
   recordMaxIterations: assign({ lastDecision: { type: "COMPLETE", summary: MAX_ITERATIONS_SUMMARY } }),
   markLimited: assign({ limited: true }),
   setAgent: assign({ currentMode: ({ event }) => namedAgent(event) }),
@@ -156,7 +164,7 @@ function failure(context, event, error) {
 function rejection({ agents }, event) {
   const agent = namedAgent(event);
   return agent === undefined
-    ? `the arbiter answered ${event.decision.type} before any agent has run; only SELECT_MODE or COMPLETE make sense then`
+    ? `the arbiter answered ${event.decision.type} before any agent has run; only SELECT_MODE, COMPLETE or BLOCKED make sense then`
     : `the arbiter selected "${agent}", which is no agent of this run (there are: ${agents.join(", ")})`;
 }
 

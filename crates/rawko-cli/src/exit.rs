@@ -67,6 +67,7 @@ impl Exit {
             | ErrorCode::ToolFailure
             | ErrorCode::ValidationError
             | ErrorCode::PermissionError
+            | ErrorCode::Blocked
             | ErrorCode::JournalIncomplete
             | ErrorCode::Unknown => Self::Failed,
         }
@@ -114,6 +115,7 @@ mod tests {
         check(Status::Failed, Some((ErrorCode::Timeout, false)), 1);
         check(Status::Failed, Some((ErrorCode::ToolFailure, false)), 1);
         check(Status::Failed, Some((ErrorCode::ValidationError, true)), 1);
+        check(Status::Failed, Some((ErrorCode::Blocked, false)), 1);
         check(Status::Failed, Some((ErrorCode::ConfigError, true)), 2);
     }
 }

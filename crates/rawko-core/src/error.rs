@@ -38,6 +38,8 @@ pub enum ErrorCode {
     InvalidRequest,
     /// The provider does not serve this model (any more).
     ModelUnavailable,
+    /// A person has to remove what stands in the way of the task.
+    Blocked,
     /// The journal could not be written to its end: the session can be resumed. No journal has this code.
     JournalIncomplete,
     /// The kind is unknown. A code that a newer version wrote is read as this too.
@@ -64,6 +66,7 @@ impl ErrorCode {
             | Self::Stalled
             | Self::InvalidRequest
             | Self::ModelUnavailable
+            | Self::Blocked
             | Self::JournalIncomplete
             | Self::Unknown => false,
         }
@@ -88,6 +91,7 @@ impl ErrorCode {
             | Self::BudgetExceeded
             | Self::Stalled
             | Self::InvalidRequest
+            | Self::Blocked
             | Self::JournalIncomplete
             | Self::Unknown => false,
         }
@@ -111,6 +115,7 @@ impl ErrorCode {
             Self::Stalled => "stalled",
             Self::InvalidRequest => "invalid_request",
             Self::ModelUnavailable => "model_unavailable",
+            Self::Blocked => "blocked",
             Self::JournalIncomplete => "journal_incomplete",
             Self::Unknown => "unknown",
         }

@@ -5,11 +5,11 @@ mod machine_support;
 
 use machine_support::{draw, draws, is_answer, limits, run};
 use proptest::prelude::*;
-use rawko_core::Timestamp;
 use rawko_core::machine::{
     Context, Conversation, Decision, EventKind, ExecutionStatus, MAX_ITERATIONS_SUMMARY, Machine,
     MachineEffect, MachineEvent, State,
 };
+use rawko_core::{ErrorCode, Timestamp};
 use serde_json::json;
 
 /// The states that wait for the answer to an effect.
@@ -182,6 +182,26 @@ proptest! {
                 assert_eq!(entry.plan_step, step);
             }
         });
+    }
+
+    /// BLOCKED ends the run with its reason as the error, whatever the limits are, and is no failure in a row.
+    #[test]
+    fn blocked_ends_the_run_with_its_reason(limits in limits(), draws in draws(), reason in "[a-z]{1,9}") {
+        let mut machine = run(&limits, &draws, |_, _, _, _, _| {});
+        let decision = Decision::Blocked { reason: reason.clone() };
+        let event = match machine.state() {
+            State::Selecting => MachineEvent::AgentSelected { decision: decision.clone() },
+            State::Evaluating => MachineEvent::ArbiterDecision { decision: decision.clone() },
+            _ => return Ok(()),
+        };
+        let failures = machine.context().consecutive_failures;
+        let step = machine.apply(Timestamp(9), &event);
+        prop_assert_eq!(step.effects, [MachineEffect::Finish { state: State::Failed }]);
+        let context = machine.context();
+        let last = context.last_error.as_ref().unwrap();
+        prop_assert_eq!((last.error.code, &last.error.message), (ErrorCode::Blocked, &reason));
+        prop_assert_eq!(context.consecutive_failures, failures);
+        prop_assert_eq!(context.last_decision.as_ref(), Some(&decision));
     }
 
     /// `limited` says that the iteration limit ended the run, and nothing else does.

@@ -117,6 +117,7 @@ fn rows_read_only_what_their_event_carries() {
         let (decision, error, agent, result) = read_of(kind);
         let judged = row.guard.into_iter().all(|guard| match guard {
             Guard::IsComplete
+            | Guard::IsBlocked
             | Guard::IsContinue
             | Guard::ShouldRetry
             | Guard::IsSelectMode
@@ -129,7 +130,8 @@ fn rows_read_only_what_their_event_carries() {
         });
         let done = row.actions.iter().all(|action| match action {
             Action::StartTask => kind == EventKind::StartTask,
-            Action::RecordDecision | Action::SelectDecidedAgent | Action::RejectSelection => decision,
+            Action::RecordDecision | Action::RecordBlocked => decision,
+            Action::SelectDecidedAgent | Action::RejectSelection => decision,
             Action::SetAgent => agent,
             Action::RecordExecution | Action::CountUnsuccess | Action::MergePlan => result,
             Action::RecordFailure => kind == EventKind::AgentError,
@@ -181,6 +183,7 @@ fn alphabet() -> Vec<MachineEvent> {
         json!({"type": "CONTINUE", "reason": "r"}),
         json!({"type": "RETRY", "reason": "r"}),
         json!({"type": "COMPLETE", "summary": "s"}),
+        json!({"type": "BLOCKED", "reason": "r"}),
     ] {
         events.push(json!({"type": "AGENT_SELECTED", "decision": decision}));
         events.push(json!({"type": "ARBITER_DECISION", "decision": decision}));

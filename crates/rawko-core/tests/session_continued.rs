@@ -257,6 +257,34 @@ fn a_raised_limit_goes_on_in_the_same_conversation() {
 }
 
 #[test]
+fn a_blocked_task_is_taken_up_and_says_that_the_obstacle_should_be_gone() {
+    let blocked = || json!({"decision": "BLOCKED", "reason": "there is no key"});
+    let mut bench = Bench::start(setup());
+    bench.select("developer");
+    bench.report("success");
+    bench.decide(blocked());
+    let outcome = bench.ended(Status::Failed).clone();
+    assert!(outcome.can_be_taken_up());
+    assert!(outcome.summary.starts_with("Blocked: there is no key."), "{}", outcome.summary);
+    let error = outcome.error.unwrap();
+    assert_eq!((error.code, error.message.as_str()), (ErrorCode::Blocked, "there is no key"));
+    assert!(take_up(&mut bench, RunLimits::default()));
+    let asked = bench.asked();
+    assert!(asked.contains("there is no key (The user has taken the task up again since"), "{asked}");
+    assert!(asked.contains("- RETRY: Try again (The user has taken the task up again since)"), "{asked}");
+    // It is blocked again, and a success clears the obstacle.
+    bench.decide(blocked());
+    bench.ended(Status::Failed);
+    assert!(take_up(&mut bench, RunLimits::default()));
+    assert_eq!(bench.asked().matches("taken the task up again since: ").count(), 1, "{}", bench.asked());
+    bench.select("developer");
+    bench.report("success");
+    assert!(bench.session.context().unwrap().last_error.is_none());
+    complete(&mut bench, "done");
+    bench.ended(Status::Claimed);
+}
+
+#[test]
 fn a_failure_of_the_provider_is_taken_up() {
     let mut bench = Bench::start(setup());
     bench.select("developer");

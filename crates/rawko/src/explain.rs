@@ -347,7 +347,10 @@ fn alternatives(
 ) -> Alternatives {
     let chosen = match taken {
         Decision::SelectMode { mode, .. } => Some(mode),
-        Decision::Continue { .. } | Decision::Complete { .. } | Decision::Retry { .. } => None,
+        Decision::Continue { .. }
+        | Decision::Complete { .. }
+        | Decision::Retry { .. }
+        | Decision::Blocked { .. } => None,
     };
     let agents =
         session.setup().into_iter().flat_map(|setup| setup.agents.values()).map(|agent| &agent.config);
@@ -365,8 +368,12 @@ fn alternatives(
         Some(before) => before.some_agent_ran,
         None => point == DecisionPoint::Evaluate,
     };
-    let kinds = ["SELECT_MODE", "CONTINUE", "RETRY", "COMPLETE"].into_iter();
-    let kinds = kinds.filter(|kind| some_agent_ran || *kind == "SELECT_MODE");
+    let kinds = ["SELECT_MODE", "CONTINUE", "RETRY", "COMPLETE", "BLOCKED"].into_iter();
+    let kinds = kinds.filter(|kind| match *kind {
+        "SELECT_MODE" | "BLOCKED" => true,
+        "CONTINUE" => point == DecisionPoint::Evaluate,
+        _ => some_agent_ran,
+    });
     Alternatives {
         agents: agents.collect(),
         kinds: kinds.filter(|kind| *kind != taken.kind()).map(str::to_owned).collect(),

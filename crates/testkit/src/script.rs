@@ -73,7 +73,8 @@ fn refusal(error: ScriptedError) -> ErrorResponse {
         | ErrorCode::ToolFailure
         | ErrorCode::ValidationError
         | ErrorCode::ConfigError
-        | ErrorCode::Stalled => (400, "invalid_request_error"),
+        | ErrorCode::Stalled
+        | ErrorCode::Blocked => (400, "invalid_request_error"),
         ErrorCode::JournalIncomplete | ErrorCode::Unknown => (500, "api_error"),
     };
     let message = if error.message.is_empty() { format!("scripted {}", error.code) } else { error.message };

@@ -356,9 +356,10 @@ fn content(message: &Message) -> String {
 fn decision(decision: &Decision) -> String {
     match decision {
         Decision::SelectMode { mode, .. } => format!("SELECT_MODE {}", clean_line(mode)),
-        Decision::Continue { .. } | Decision::Complete { .. } | Decision::Retry { .. } => {
-            decision.kind().to_owned()
-        }
+        Decision::Continue { .. }
+        | Decision::Complete { .. }
+        | Decision::Retry { .. }
+        | Decision::Blocked { .. } => decision.kind().to_owned(),
     }
 }
 

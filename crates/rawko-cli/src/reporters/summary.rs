@@ -427,6 +427,7 @@ fn advice(error: Option<&ErrorInfo>, session: &str) -> String {
              see who may write there"
                 .to_owned()
         }
+        ErrorCode::Blocked => "remove what stands in the way".to_owned(),
         ErrorCode::ToolFailure
         | ErrorCode::ValidationError
         | ErrorCode::BudgetExceeded

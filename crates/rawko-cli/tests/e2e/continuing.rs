@@ -4,7 +4,7 @@ use rawko_core::Usage;
 use serde_json::{Value, json};
 use testkit::{Answer, Asked, ModelServer, Say};
 
-use crate::answers::{complete, report, select};
+use crate::answers::{call, complete, decide, report, select};
 use crate::trial::Trial;
 
 fn write(path: &str) -> Answer {
@@ -184,6 +184,58 @@ fn a_failure_of_the_provider_is_resumed_in_the_same_conversation() {
     assert!(turn.to_string().contains("one.txt"), "{turn}");
 }
 
+fn blocked(reason: &str) -> Answer {
+    decide(json!({"decision": "BLOCKED", "reason": reason}))
+}
+
+/// A run that ends with BLOCKED after these answers, and goes on with the others once it is resumed.
+#[track_caller]
+fn check_blocked(before: Vec<Answer>, after: Vec<Answer>) -> Trial {
+    const REASON: &str = "the compiler is missing; install gcc";
+    let answers = before.into_iter().chain([blocked(REASON)]).chain(after);
+    let ended = Trial::new(ModelServer::sequence(answers)).output("json").run("Do it.");
+    ended.exits(1);
+    let end: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!(end["status"], "failed", "{end}");
+    assert_eq!(end["error"], json!({"code": "blocked", "message": REASON}), "{end}");
+    assert!(end["summary"].as_str().unwrap().contains(&format!("Blocked: {REASON}")), "{end}");
+    let trial = ended.trial;
+    let asked = trial.server.asked().len();
+    let (code, out, err) = trial.resume();
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert_eq!(
+        (&last(&out)["status"], &last(&out)["session"]),
+        (&json!("claimed"), &end["session"]),
+        "{out}"
+    );
+    let first = trial.server.asked()[asked].last_text();
+    assert!(first.contains(REASON) && first.contains("should be gone"), "{first}");
+    let (_, replayed, _) = trial.rawko(&["replay", "last"]);
+    assert!(replayed.contains("everything matches the record"), "{replayed}");
+    let (code, _, err) = trial.resume();
+    assert_eq!((code, err.contains("no unfinished session")), (Some(2), true), "{err}");
+    trial
+}
+
+#[test]
+fn a_blocked_task_goes_on_when_what_stood_in_the_way_is_gone() {
+    let failure = call("Report", &json!({"outcome": "failure", "summary": "there is no gcc"}));
+    let trial = check_blocked(vec![select("developer"), failure], vec![report("built it"), complete("done")]);
+    let asked = trial.server.asked();
+    let conversation = asked[3].json["messages"].to_string();
+    assert!(conversation.contains("there is no gcc"), "the developer goes on: {conversation}");
+}
+
+#[test]
+fn a_task_that_is_blocked_at_once_is_put_to_the_arbiter_again() {
+    check_blocked(vec![], vec![select("developer"), report("built it"), complete("done")]);
+    // The last agent succeeded: another may work next.
+    check_blocked(
+        vec![select("planner"), report("there is a plan")],
+        vec![select("developer"), report("built it"), complete("done")],
+    );
+}
+
 /// The ending names this command.
 #[track_caller]
 fn check_hint(answers: Vec<Answer>, arguments: &[&str], part: &str) {
@@ -205,6 +257,7 @@ fn every_ending_names_the_command_that_goes_on() {
     let limited = vec![select("developer"), report("half"), select("developer")];
     check_hint(limited, &["--max-iterations", "1"], "rawko resume ID --max-iterations N");
     check_hint(vec![Answer::unauthorized()], &[], "rawko resume ID");
+    check_hint(vec![blocked("no key")], &[], "rawko resume ID");
 }
 
 /// A fork that shares an ending leads to what was recorded.

@@ -45,6 +45,8 @@ pub enum DecisionKind {
     Complete,
     /// The last agent tries again, differently.
     Retry,
+    /// The task cannot be done until a person removes what stands in the way, which `reason` names.
+    Blocked,
 }
 
 impl DecisionKind {
@@ -56,6 +58,7 @@ impl DecisionKind {
             Self::Continue => "CONTINUE",
             Self::Complete => "COMPLETE",
             Self::Retry => "RETRY",
+            Self::Blocked => "BLOCKED",
         }
     }
 }
@@ -98,6 +101,9 @@ pub enum AnswerError {
         /// The names, comma-separated.
         known: String,
     },
+    /// BLOCKED without a reason.
+    #[error("BLOCKED needs `reason`: what stands in the way, and what a person has to do")]
+    NoReason,
     /// COMPLETE, CONTINUE or RETRY where no agent has worked yet.
     #[error("{kind} is not possible: no agent has worked yet; choose one with SELECT_MODE")]
     NoAgentYet {
@@ -219,6 +225,8 @@ fn to_decision(
         }
         DecisionKind::Continue if some_agent_ran => Ok(Decision::Continue { reason }),
         DecisionKind::Retry if some_agent_ran => Ok(Decision::Retry { reason }),
+        DecisionKind::Blocked if reason.is_empty() => Err(AnswerError::NoReason),
+        DecisionKind::Blocked => Ok(Decision::Blocked { reason }),
         DecisionKind::Continue => Err(AnswerError::NoAgentYet { kind: "CONTINUE" }),
         DecisionKind::Retry => Err(AnswerError::NoAgentYet { kind: "RETRY" }),
     }
@@ -274,6 +282,7 @@ mod tests {
             &select("planner"),
         );
         check(r#"{"decision":"COMPLETE","reason":"r"}"#, &Ok(Decision::Complete { summary: "r".into() }));
+        check(r#"{"decision":"BLOCKED","reason":" r "}"#, &Ok(Decision::Blocked { reason: "r".into() }));
     }
 
     #[test]
@@ -286,20 +295,21 @@ mod tests {
             &Err("no agent `nobody`; known agents: developer, planner"),
         );
         check(r#"{"decision":"STOP"}"#, &Err("STOP"));
+        check(r#"{"decision":"BLOCKED","reason":" "}"#, &Err("BLOCKED needs `reason`"));
         check(r#"{"reason":"r"}"#, &Err("missing field `decision`"));
         check(r#"{"decision":"COMPLETE""#, &Err("neither"));
     }
 
     #[test]
     fn the_tool_offers_what_can_be_chosen() {
-        use DecisionKind::{Complete, Continue, Retry, SelectMode};
+        use DecisionKind::{Blocked, Complete, Continue, Retry, SelectMode};
         let offered = |decisions: &[DecisionKind]| -> Vec<Value> {
             let schema = decide_tool(decisions).input_schema;
             let kinds = schema["$defs"]["DecisionKind"]["oneOf"].as_array().unwrap();
             kinds.iter().map(|kind| kind["const"].clone()).collect()
         };
         assert_eq!(offered(&[SelectMode, Retry]), ["SELECT_MODE", "RETRY"]);
-        let all = [SelectMode, Continue, Complete, Retry];
+        let all = [SelectMode, Continue, Complete, Retry, Blocked];
         assert_eq!(offered(&all), all.map(DecisionKind::as_str));
     }
 

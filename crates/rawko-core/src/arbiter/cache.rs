@@ -2,8 +2,8 @@
 //! stands for a cached answer.
 //!
 //! Two questions have the same key if they agree in input (without times and durations), agents, model and template.
-//! Where answers are stored, and for how long, is decided elsewhere. COMPLETE is never cached: whether a task is done
-//! depends on the tree, which no question contains.
+//! Where answers are stored, and for how long, is decided elsewhere. COMPLETE and BLOCKED are never cached: whether a
+//! task is done, or still blocked, depends on what no question contains.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
@@ -64,7 +64,7 @@ pub fn cache_key(question: &ArbiterQuestion, choice: &ModelChoice, templates: &T
 pub fn is_cacheable(decision: &Decision) -> bool {
     match decision {
         Decision::SelectMode { .. } | Decision::Continue { .. } | Decision::Retry { .. } => true,
-        Decision::Complete { .. } => false,
+        Decision::Complete { .. } | Decision::Blocked { .. } => false,
     }
 }
 
@@ -77,6 +77,7 @@ pub fn cached_answer(decision: &Decision) -> Message {
         }
         Decision::Continue { reason } => json!({"decision": "CONTINUE", "reason": reason}),
         Decision::Retry { reason } => json!({"decision": "RETRY", "reason": reason}),
+        Decision::Blocked { reason } => json!({"decision": "BLOCKED", "reason": reason}),
         Decision::Complete { summary } => json!({"decision": "COMPLETE", "summary": summary}),
     };
     let call = ToolCall {

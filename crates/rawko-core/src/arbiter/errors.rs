@@ -20,6 +20,7 @@ pub fn category_of(code: ErrorCode) -> ErrorCategory {
         ErrorCode::PermissionError => ErrorCategory::PermissionError,
         ErrorCode::BudgetExceeded
         | ErrorCode::Stalled
+        | ErrorCode::Blocked
         | ErrorCode::JournalIncomplete
         | ErrorCode::Unknown => ErrorCategory::Unknown,
     }
@@ -74,6 +75,9 @@ fn words(action: RecoveryAction, category: ErrorCategory, code: ErrorCode) -> (&
         }
         (RecoveryAction::Retry, ErrorCategory::Timeout) => {
             ("Retry, with a smaller piece of work", "It may only have been too much at once")
+        }
+        (RecoveryAction::Retry, _) if code == ErrorCode::Blocked => {
+            ("Try again", "The user has taken the task up again since")
         }
         (RecoveryAction::Retry, _) => ("Retry", "The cause is not known and may have passed"),
         (RecoveryAction::Skip, ErrorCategory::PermissionError) => {

@@ -7,8 +7,13 @@ use super::input::{
 };
 use super::question::some_agent_ran;
 
+/// When BLOCKED is right.
+const BLOCKED: &str = " with `reason`, what stands in the way and what a person has to do: the task cannot be done until a person \
+     removes it, such as a program or a credential that is missing, or a task that contradicts itself. The run ends. Only if \
+     the record or the task shows it, and no agent can go around it.";
+
 /// The decisions while selecting, and when each is right. The same for every question of a run: they stand in its stable part.
-pub(super) const SELECTING: [(DecisionKind, &str); 3] = [
+pub(super) const SELECTING: [(DecisionKind, &str); 4] = [
     (
         DecisionKind::SelectMode,
         " with `mode`, the agent's name: that agent works next. Better than RETRY when the same agent failed more than once.",
@@ -19,10 +24,11 @@ pub(super) const SELECTING: [(DecisionKind, &str); 3] = [
         " with `summary`: only if the record shows that the task is done: files written, commands that exited 0. What an \
          agent says of its own work is a claim; what is recorded by rawko was observed.",
     ),
+    (DecisionKind::Blocked, BLOCKED),
 ];
 
 /// The decisions after an execution, and when each is right.
-const JUDGING: [(DecisionKind, &str); 4] = [
+const JUDGING: [(DecisionKind, &str); 5] = [
     (
         DecisionKind::Continue,
         ": the same agent goes on in the same conversation. Right when it was making progress and was merely interrupted, \
@@ -40,6 +46,7 @@ const JUDGING: [(DecisionKind, &str); 4] = [
          exited 0 after the last change. What an agent says of its own work is a claim; what is recorded by rawko was \
          observed. If they disagree, believe the record.",
     ),
+    (DecisionKind::Blocked, BLOCKED),
 ];
 
 /// [`JUDGING`] without CONTINUE where the last agent cannot go on.
@@ -62,7 +69,7 @@ pub(super) fn recovery(error: &ErrorContext, input: &SelectAgentInput) -> Vec<St
         let decision = match option.action {
             RecoveryAction::Retry if can_retry => "RETRY",
             RecoveryAction::Fallback if has_others => "SELECT_MODE of another agent",
-            // Agents skip steps in the plan, and nobody gives up on a decision of the arbiter.
+            // Agents skip steps in the plan. BLOCKED is no way to give up: it says what a person can do.
             RecoveryAction::Retry
             | RecoveryAction::Fallback
             | RecoveryAction::Skip

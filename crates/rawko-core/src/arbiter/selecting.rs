@@ -57,7 +57,10 @@ fn in_new_conversation(ruling: Ruling, last: &str, case: &Case<'_>) -> Ruling {
             Some(agent) => Decision::SelectMode { mode: agent.name.clone(), reason },
             None => Decision::Retry { reason },
         },
-        other @ (Decision::SelectMode { .. } | Decision::Complete { .. } | Decision::Retry { .. }) => other,
+        other @ (Decision::SelectMode { .. }
+        | Decision::Complete { .. }
+        | Decision::Retry { .. }
+        | Decision::Blocked { .. }) => other,
     };
     Ruling { decision, rule, certain }
 }

@@ -93,6 +93,7 @@ impl Label {
             Decision::Continue { .. } => (DecisionKind::Continue, None),
             Decision::Complete { .. } => (DecisionKind::Complete, None),
             Decision::Retry { .. } => (DecisionKind::Retry, None),
+            Decision::Blocked { .. } => (DecisionKind::Blocked, None),
         };
         Self { decision, mode }
     }
@@ -272,7 +273,10 @@ fn check_labels(acceptable: &[Label], question: &ArbiterQuestion) -> Result<(), 
                     question.names().join(", ")
                 ));
             }
-            (DecisionKind::Continue | DecisionKind::Complete | DecisionKind::Retry, Some(_)) => {
+            (
+                DecisionKind::Continue | DecisionKind::Complete | DecisionKind::Retry | DecisionKind::Blocked,
+                Some(_),
+            ) => {
                 return wrong("only SELECT_MODE has a `mode`".to_owned());
             }
             (DecisionKind::Continue | DecisionKind::Complete | DecisionKind::Retry, None)

@@ -20,6 +20,8 @@ pub enum Action {
     ResetContext,
     /// Records the decision.
     RecordDecision,
+    /// Records why a person is needed, as the error that ends the run.
+    RecordBlocked,
     /// Records a COMPLETE decision, made by the iteration limit.
     RecordMaxIterations,
     /// Records that the iteration limit ended the run.
@@ -78,10 +80,11 @@ pub(super) struct ActionInput<'a> {
 
 impl Action {
     /// Every action.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 25] = [
         Self::StartTask,
         Self::ResetContext,
         Self::RecordDecision,
+        Self::RecordBlocked,
         Self::RecordMaxIterations,
         Self::MarkLimited,
         Self::SetAgent,
@@ -112,6 +115,7 @@ impl Action {
             Self::StartTask => "startTask",
             Self::ResetContext => "resetContext",
             Self::RecordDecision => "recordDecision",
+            Self::RecordBlocked => "recordBlocked",
             Self::RecordMaxIterations => "recordMaxIterations",
             Self::MarkLimited => "markLimited",
             Self::SetAgent => "setAgent",
@@ -155,6 +159,12 @@ impl Action {
             Self::RecordDecision => {
                 if let Some(decision) = input.event.decision() {
                     context.last_decision = Some(decision.clone());
+                }
+            }
+            Self::RecordBlocked => {
+                if let Some(Decision::Blocked { reason }) = input.event.decision() {
+                    let error = ErrorInfo::new(ErrorCode::Blocked, reason.clone());
+                    context.last_error = Some(failure_record(context, input.at, error));
                 }
             }
             Self::RecordMaxIterations => {
@@ -235,7 +245,11 @@ fn count(context: &mut Context) {
 
 fn count_failure(context: &mut Context, at: Timestamp, error: ErrorInfo) {
     count(context);
-    context.last_error = Some(FailureRecord { error, agent: context.current_mode.clone(), at });
+    context.last_error = Some(failure_record(context, at, error));
+}
+
+fn failure_record(context: &Context, at: Timestamp, error: ErrorInfo) -> FailureRecord {
+    FailureRecord { error, agent: context.current_mode.clone(), at }
 }
 
 /// Why a selection cannot be followed. The rows that accept one come first in the table, so two cases remain.
@@ -246,7 +260,7 @@ fn rejection(input: &ActionInput<'_>) -> ErrorInfo {
             input.limits.agents.join(", ")
         ),
         None => format!(
-            "the arbiter answered {} before any agent has run; only SELECT_MODE or COMPLETE make sense then",
+            "the arbiter answered {} before any agent has run; only SELECT_MODE, COMPLETE or BLOCKED make sense then",
             input.event.decision().map_or("nothing", Decision::kind)
         ),
     };

@@ -37,6 +37,11 @@ pub enum Decision {
         /// The arbiter's reason, as the model or the rule worded it.
         reason: String,
     },
+    /// The task cannot be done until a person removes what stands in the way.
+    Blocked {
+        /// What stands in the way, as the model worded it.
+        reason: String,
+    },
 }
 
 impl Decision {
@@ -48,6 +53,7 @@ impl Decision {
             Self::Continue { .. } => "CONTINUE",
             Self::Complete { .. } => "COMPLETE",
             Self::Retry { .. } => "RETRY",
+            Self::Blocked { .. } => "BLOCKED",
         }
     }
 
@@ -55,7 +61,10 @@ impl Decision {
     #[must_use]
     pub fn reason(&self) -> &str {
         match self {
-            Self::SelectMode { reason, .. } | Self::Continue { reason } | Self::Retry { reason } => reason,
+            Self::SelectMode { reason, .. }
+            | Self::Continue { reason }
+            | Self::Retry { reason }
+            | Self::Blocked { reason } => reason,
             Self::Complete { summary } => summary,
         }
     }

@@ -8,6 +8,8 @@ use super::state::{Context, Limits};
 pub enum Guard {
     /// The decision is COMPLETE.
     IsComplete,
+    /// The decision is BLOCKED.
+    IsBlocked,
     /// The decision is CONTINUE.
     IsContinue,
     /// The decision is RETRY.
@@ -38,8 +40,9 @@ pub enum Guard {
 
 impl Guard {
     /// Every guard.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::IsComplete,
+        Self::IsBlocked,
         Self::IsContinue,
         Self::ShouldRetry,
         Self::IsSelectMode,
@@ -60,6 +63,7 @@ impl Guard {
     pub fn name(self) -> &'static str {
         match self {
             Self::IsComplete => "isComplete",
+            Self::IsBlocked => "isBlocked",
             Self::IsContinue => "isContinue",
             Self::ShouldRetry => "shouldRetry",
             Self::IsSelectMode => "isSelectMode",
@@ -81,6 +85,7 @@ impl Guard {
     pub fn description(self) -> &'static str {
         match self {
             Self::IsComplete => "the decision is COMPLETE",
+            Self::IsBlocked => "the decision is BLOCKED",
             Self::IsContinue => "the decision is CONTINUE",
             Self::ShouldRetry => "the decision is RETRY",
             Self::IsSelectMode => "the decision is SELECT_MODE",
@@ -102,6 +107,7 @@ impl Guard {
         let has_run = !context.current_mode.is_empty();
         match self {
             Self::IsComplete => matches!(event.decision(), Some(Decision::Complete { .. })),
+            Self::IsBlocked => matches!(event.decision(), Some(Decision::Blocked { .. })),
             Self::IsContinue => matches!(event.decision(), Some(Decision::Continue { .. })),
             Self::ShouldRetry => matches!(event.decision(), Some(Decision::Retry { .. })),
             Self::IsSelectMode => matches!(event.decision(), Some(Decision::SelectMode { .. })),

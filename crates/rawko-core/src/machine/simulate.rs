@@ -317,7 +317,7 @@ mod tests {
         );
         check(
             r#"{"type":"AGENT_SELECTED","decision":{"type":"DANCE"}}"#,
-            "line 1: this AGENT_SELECTED cannot be read: unknown variant `DANCE`, expected one of `SELECT_MODE`, `CONTINUE`, `COMPLETE`, `RETRY`. One that can: {\"type\":\"AGENT_SELECTED\",\"decision\":{\"type\":\"SELECT_MODE\",\"mode\":\"planner\",\"reason\":\"no plan yet\"}}",
+            "line 1: this AGENT_SELECTED cannot be read: unknown variant `DANCE`, expected one of `SELECT_MODE`, `CONTINUE`, `COMPLETE`, `RETRY`, `BLOCKED`. One that can: {\"type\":\"AGENT_SELECTED\",\"decision\":{\"type\":\"SELECT_MODE\",\"mode\":\"planner\",\"reason\":\"no plan yet\"}}",
         );
     }
 

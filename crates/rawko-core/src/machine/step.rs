@@ -11,7 +11,11 @@ use super::effect::MachineEffect;
 use super::event::MachineEvent;
 use super::state::{Context, Limits, State};
 use super::table::{self, Row, TABLE, Trigger};
+use crate::error::ErrorCode;
 use crate::time::Timestamp;
+
+/// What the error of an obstacle says once the user has taken the task up again.
+const ANEW: &str = "(The user has taken the task up again since: this should be gone.)";
 
 /// The state machine, between two events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,13 +50,17 @@ impl Machine {
         Self { context, ..Self::new(limits) }
     }
 
-    /// Goes on in `state` after the end that a limit or a provider made, between two events. Failures in a row and the last
-    /// error are forgotten; the history stays. A fold over the events depends on it, as on [`Self::set_limits`].
+    /// Goes on in `state` after an end that a limit, a provider or an obstacle made, between two events. Failures in a row
+    /// are forgotten, and the last error, unless it names the obstacle: then it says that it should be gone. The history stays. A fold over the events depends on it, as on [`Self::set_limits`].
     pub fn take_up(&mut self, state: State) {
         self.state = state;
         self.context.limited = false;
         self.context.consecutive_failures = 0;
-        self.context.last_error = None;
+        let obstacle = self.context.last_error.take().filter(|last| last.error.code == ErrorCode::Blocked);
+        self.context.last_error = obstacle.map(|mut last| {
+            last.error.message = format!("{} {ANEW}", last.error.message);
+            last
+        });
     }
 
     /// The current state.

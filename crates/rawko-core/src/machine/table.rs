@@ -113,6 +113,10 @@ pub const TABLE: &[Row] = &[
     Row::on(&[Idle], E::StartTask).to(Selecting).run(&[A::StartTask, A::SelectAgent]),
     // The answer to the select effect.
     Row::on(&[Selecting], E::AgentSelected).when(G::IsComplete).to(Complete).run(&[A::RecordDecision]),
+    Row::on(&[Selecting], E::AgentSelected)
+        .when(G::IsBlocked)
+        .to(Failed)
+        .run(&[A::RecordDecision, A::RecordBlocked]),
     Row::on(&[Selecting], E::AgentSelected).when(G::SelectsKnownAgent).to(Executing).run(&[
         A::RecordDecision,
         A::SetAgent,
@@ -149,6 +153,10 @@ pub const TABLE: &[Row] = &[
     // The answer to the evaluate effect. The limit comes before RETRY: otherwise a model that always retries would
     // never stop.
     Row::on(&[Evaluating], E::ArbiterDecision).when(G::IsComplete).to(Complete).run(&[A::RecordDecision]),
+    Row::on(&[Evaluating], E::ArbiterDecision)
+        .when(G::IsBlocked)
+        .to(Failed)
+        .run(&[A::RecordDecision, A::RecordBlocked]),
     Row::on(&[Evaluating], E::ArbiterDecision)
         .when(G::MaxIterationsReached)
         .to(Complete)

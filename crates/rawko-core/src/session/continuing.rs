@@ -20,6 +20,7 @@ use crate::agent::execution::Execution;
 use crate::agent::prompt;
 use crate::arbiter::EarlierTask;
 use crate::conversation::ConversationId;
+use crate::error::ErrorCode;
 use crate::machine::{Decision, Limits, MachineEvent, State};
 use crate::note::Note;
 use crate::setup::{RunLimits, Setup};
@@ -122,7 +123,7 @@ impl Run {
         self.begin(task, reaction);
     }
 
-    /// Takes a task up again that a limit or its provider ended, under these limits. What was spent counts.
+    /// Takes a task up again that a limit, its provider or an obstacle ended, under these limits. What was spent counts.
     pub(super) fn take_up(&mut self, limits: &RunLimits, paused_ms: u64, reaction: &mut Reaction) {
         let state = self.ledger.machine.state();
         if !state.is_final() || !self.ledger.outcome(state).can_be_taken_up() {
@@ -151,7 +152,11 @@ impl Run {
             Some(mut execution) => {
                 execution.break_off();
                 self.previous = Some(execution);
-                let decision = Decision::Continue { reason: "the user took the task up again".to_owned() };
+                // Of an error that was kept, the agent is told as the arbiter is.
+                let obstacle = self.ledger.machine.context().last_error.as_ref();
+                let obstacle = obstacle.map(|last| format!(": {}", last.error.message));
+                let reason = format!("the user took the task up again{}", obstacle.unwrap_or_default());
+                let decision = Decision::Continue { reason };
                 super::run::decided_by_user(decision.clone(), reaction);
                 self.feed(MachineEvent::ArbiterDecision { decision }, reaction);
             }
@@ -190,13 +195,16 @@ impl Ledger {
 }
 
 impl Outcome {
-    /// Whether the same task can be taken up again in the same session: a limit stopped it that can be raised, or its
-    /// provider failed.
+    /// Whether the same task can be taken up again in the same session: a limit stopped it that can be raised, its provider
+    /// failed, or something stands in the way that a person can remove.
     #[must_use]
     pub fn can_be_taken_up(&self) -> bool {
         match self.status {
             Status::Limited => self.limit != Some(LimitKind::Stalled),
-            Status::Failed => self.error.as_ref().is_some_and(|error| error.code.is_of_provider()),
+            Status::Failed => self
+                .error
+                .as_ref()
+                .is_some_and(|error| error.code.is_of_provider() || error.code == ErrorCode::Blocked),
             Status::Verified | Status::Claimed | Status::Cancelled => false,
         }
     }

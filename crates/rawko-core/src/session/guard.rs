@@ -92,7 +92,9 @@ impl Ledger {
             (Decision::SelectMode { mode, .. }, _) => mode.as_str(),
             (Decision::Continue { .. }, _) | (Decision::Retry { .. }, DecisionPoint::Select) => current,
             // The agent is chosen later; the guard sees that choice.
-            (Decision::Retry { .. }, DecisionPoint::Evaluate) => return Guarded::Stands(decision),
+            (Decision::Retry { .. }, DecisionPoint::Evaluate) | (Decision::Blocked { .. }, _) => {
+                return Guarded::Stands(decision);
+            }
             (Decision::Complete { .. }, _) => {
                 return match self.must_be_read(point) {
                     Some(by) => Guarded::Replaced { by, instead_of: decision },

@@ -291,6 +291,7 @@ impl Ledger {
                 let times = context.consecutive_failures;
                 let what = Self::sentence(&error.message);
                 let failed = match times {
+                    _ if error.code == ErrorCode::Blocked => "Blocked".to_owned(),
                     1 => "Failed".to_owned(),
                     times => format!("Failed after {times} failures in a row"),
                 };

@@ -170,6 +170,7 @@ fn decision() -> impl Strategy<Value = Decision> {
         4 => reason().prop_map(|reason| Decision::Continue { reason }),
         1 => reason().prop_map(|summary| Decision::Complete { summary }),
         3 => reason().prop_map(|reason| Decision::Retry { reason }),
+        1 => reason().prop_map(|reason| Decision::Blocked { reason }),
     ]
 }
 

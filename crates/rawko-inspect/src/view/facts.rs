@@ -189,7 +189,10 @@ impl ViewBuilder {
         let cost_usd = costs.sum();
         let agent = match &record.decision {
             Decision::SelectMode { mode, .. } => Some(plain(mode)),
-            Decision::Continue { .. } | Decision::Complete { .. } | Decision::Retry { .. } => None,
+            Decision::Continue { .. }
+            | Decision::Complete { .. }
+            | Decision::Retry { .. }
+            | Decision::Blocked { .. } => None,
         };
         self.add(EntryKind::Decision {
             decision: self.decisions,

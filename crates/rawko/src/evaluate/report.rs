@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rawko_core::arbiter::{ArbiterQuestion, DecisionKind, Label, Situation};
+use rawko_core::arbiter::{ArbiterQuestion, Label, Situation};
 use rawko_core::{ErrorInfo, Usage};
 use serde::Serialize;
 
@@ -236,19 +236,10 @@ impl EvaluationReport {
         };
         self.by_point.entry(point).or_default().add(is_right);
         if let Some(first) = situation.acceptable.first() {
-            self.by_kind.entry(kind(first.decision).to_owned()).or_default().add(is_right);
+            self.by_kind.entry(first.decision.as_str().to_owned()).or_default().add(is_right);
         }
         if let Some(set) = &situation.set {
             self.by_set.entry(set.clone()).or_default().add(is_right);
         }
-    }
-}
-
-fn kind(kind: DecisionKind) -> &'static str {
-    match kind {
-        DecisionKind::SelectMode => "SELECT_MODE",
-        DecisionKind::Continue => "CONTINUE",
-        DecisionKind::Complete => "COMPLETE",
-        DecisionKind::Retry => "RETRY",
     }
 }

@@ -10,7 +10,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 /// The format that this rawko writes and reads.
-pub const FORMAT: u32 = 8;
+pub const FORMAT: u32 = 9;
 
 /// Arguments of a call that are repeated beside its effect; longer ones stand in the model's answer alone.
 const INLINE_INPUT_BYTES: usize = 512;

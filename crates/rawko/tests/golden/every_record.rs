@@ -299,11 +299,11 @@ pub(crate) fn step() -> StepRecord {
 
 fn notes() -> Vec<Note> {
     let decisions = [
-        Decision::SelectMode { mode: "developer".into(), reason: "r".into() },
+        Decision::Blocked { reason: "no compiler".into() },
         Decision::Continue { reason: "r".into() },
         Decision::Retry { reason: "r".into() },
         Decision::Complete { summary: "s".into() },
-        Decision::Retry { reason: "again".into() },
+        Decision::SelectMode { mode: "developer".into(), reason: "r".into() },
     ];
     let sources = [
         DecisionSource::Llm,

@@ -27,7 +27,7 @@ async fn each_decision_is_told_with_what_was_seen_and_said() {
     assert!(matches!(&first.calls[1].answer, CallAnswer::Replied { message, .. }
         if message.tool_calls().any(|call| call.input["mode"] == "worker")));
     // Nobody had worked yet, so that nobody could go on, and nothing be done.
-    assert!(first.alternatives.kinds.is_empty(), "{:?}", first.alternatives.kinds);
+    assert_eq!(first.alternatives.kinds, ["BLOCKED"]);
     assert!(first.alternatives.agents.iter().any(|agent| agent.name == "checker"));
     assert!(first.alternatives.agents.iter().all(|agent| agent.name != "worker"));
     assert!(
@@ -36,7 +36,7 @@ async fn each_decision_is_told_with_what_was_seen_and_said() {
 
     let last = &decisions[2];
     assert_eq!((last.state, last.iteration), (State::Evaluating, 2));
-    assert_eq!(last.alternatives.kinds, ["SELECT_MODE", "CONTINUE", "RETRY"]);
+    assert_eq!(last.alternatives.kinds, ["SELECT_MODE", "CONTINUE", "RETRY", "BLOCKED"]);
     assert_eq!(
         last.alternatives.rules,
         Some(Decision::Continue { reason: "The next step of the plan is open".into() })

@@ -344,9 +344,10 @@ impl Asking {
         })));
         match decision {
             Decision::Complete { .. } => Verifying::start(point, decision, ledger, reaction),
-            Decision::SelectMode { .. } | Decision::Continue { .. } | Decision::Retry { .. } => {
-                Next::Machine(decided(point, decision))
-            }
+            Decision::SelectMode { .. }
+            | Decision::Continue { .. }
+            | Decision::Retry { .. }
+            | Decision::Blocked { .. } => Next::Machine(decided(point, decision)),
         }
     }
 }

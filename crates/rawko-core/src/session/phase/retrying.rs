@@ -174,6 +174,7 @@ pub(super) fn may_pass(code: ErrorCode) -> bool {
         | ErrorCode::Stalled
         | ErrorCode::InvalidRequest
         | ErrorCode::ModelUnavailable
+        | ErrorCode::Blocked
         | ErrorCode::JournalIncomplete
         | ErrorCode::Unknown => false,
     }

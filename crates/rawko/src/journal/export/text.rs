@@ -66,6 +66,7 @@ pub(super) fn decision(decision: &Decision) -> String {
         Decision::Continue { .. } => "the same agent continues".to_owned(),
         Decision::Retry { .. } => "try again".to_owned(),
         Decision::Complete { .. } => "done".to_owned(),
+        Decision::Blocked { .. } => "blocked, a person is needed".to_owned(),
     }
 }
 
