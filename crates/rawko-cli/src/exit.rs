@@ -4,7 +4,8 @@ use std::process::ExitCode;
 
 use rawko_core::ErrorCode;
 use rawko_core::ErrorInfo;
-use rawko_core::session::Status;
+use rawko_core::integrity::DoubtReason;
+use rawko_core::session::{Outcome, Status};
 
 /// An exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,8 +40,13 @@ impl Exit {
         }
     }
 
-    /// The exit status for a run that ended like this.
-    pub(crate) fn of_run(status: Status, error: Option<&ErrorInfo>) -> Self {
+    /// The exit status for a run that ended with this outcome.
+    pub(crate) fn of_outcome(outcome: &Outcome) -> Self {
+        let is_red = outcome.doubt.as_ref().is_some_and(|doubt| doubt.reason == DoubtReason::RedBefore);
+        if is_red { Self::Failed } else { Self::of_run(outcome.status, outcome.error.as_ref()) }
+    }
+
+    fn of_run(status: Status, error: Option<&ErrorInfo>) -> Self {
         match status {
             Status::Verified | Status::Claimed => Self::Success,
             Status::Limited => Self::Limited,
@@ -61,6 +67,8 @@ impl Exit {
             | ErrorCode::ModelUnavailable => Self::Provider,
             // A timeout can be a tool's or an agent's. It is the provider's if the error names one.
             ErrorCode::Timeout | ErrorCode::Unknown if error.provider.is_some() => Self::Provider,
+            // A check that the user named could not run.
+            ErrorCode::ConfigError if error.tool.is_some() => Self::Failed,
             ErrorCode::ConfigError => Self::Usage,
             ErrorCode::BudgetExceeded | ErrorCode::Stalled => Self::Limited,
             ErrorCode::Timeout

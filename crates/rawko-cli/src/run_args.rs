@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 use rawko::{Notifications, Rawko, RawkoBuilder, Run, RunControl, RunEvent};
-use rawko_core::integrity::{Doubt, DoubtReason};
+use rawko_core::integrity::DoubtReason;
 use rawko_core::session::{Outcome, Status};
 use rawko_core::{ErrorCode, ErrorInfo};
 use rustix::process::{Signal, getpid, kill_process};
@@ -156,14 +156,12 @@ impl SharedRunArgs {
         }
     }
 
-    /// The exit status. A claimed end fails where `--require-verified` was given.
+    /// The exit status. An end that is not proven fails where `--require-verified` or `--require-proof` was given.
     fn judge(&self, workspace: &Workspace, finished: &RunEvent, dry_run: bool) -> Result<Exit, Failure> {
         let exit = exit_of(finished, dry_run);
-        let claimed = finished.outcome().filter(|outcome| outcome.status == Status::Claimed);
-        let Some(outcome) = claimed.filter(|_| !dry_run && self.verify.is_required()) else {
-            return Ok(exit);
-        };
-        let failure = unproven(outcome.doubt.as_ref());
+        let Some(outcome) = finished.outcome().filter(|_| !dry_run) else { return Ok(exit) };
+        let Some((option, why)) = self.verify.unsatisfied(outcome) else { return Ok(exit) };
+        let failure = unproven(outcome, option, &why);
         failure.report(&workspace.console);
         Ok(failure.exit())
     }
@@ -209,18 +207,24 @@ pub(crate) fn exit_of(finished: &RunEvent, dry_run: bool) -> Exit {
     match finished.outcome() {
         // A dry run ends by design after its first iteration.
         Some(Outcome { status: Status::Limited, error: None, .. }) if dry_run => Exit::Success,
-        Some(outcome) => Exit::of_run(outcome.status, outcome.error.as_ref()),
+        Some(outcome) => Exit::of_outcome(outcome),
         None => Exit::Failed,
     }
 }
 
-/// The failure for a run that ended as claimed under `--require-verified`.
-fn unproven(doubt: Option<&Doubt>) -> Failure {
-    let why = doubt.map_or("no command verified it", |doubt| doubt.message.as_str());
-    let hint = match doubt.map_or(DoubtReason::NothingToRun, |doubt| doubt.reason) {
+/// The failure for a run that ended with less than `option` asks for.
+fn unproven(outcome: &Outcome, option: &str, why: &str) -> Failure {
+    let hint = match outcome.doubt.as_ref().map_or(DoubtReason::NothingToRun, |doubt| doubt.reason) {
+        _ if outcome.status == Status::Verified => {
+            "read the change, or ask for a test of it: rawko continue \"add a test\""
+        }
         DoubtReason::NothingToRun => {
             "name the command: --verify \"cargo test\", or `verify:` in .rawko/config.yaml; `rawko doctor` shows what was found"
         }
+        DoubtReason::RedBefore => {
+            "mend what was red before the run, or name the checks that count: --verify \"CMD\""
+        }
+        DoubtReason::Unavailable => "install what is missing, or name another check: --verify \"CMD\"",
         DoubtReason::Unchanged => "read the summary: what the agents found may be all that was asked for",
         DoubtReason::ChecksChanged => {
             "look at what became of the tests: rawko diff\nif that is meant: --allow-changed-checks"
@@ -230,7 +234,8 @@ fn unproven(doubt: Option<&Doubt>) -> Failure {
         }
         DoubtReason::Stale => "end what still writes to the project, and run the commands again",
     };
-    let message = format!("the run ended as claimed, but --require-verified was given: {}", clean_line(why));
+    let status = outcome.status.as_str();
+    let message = format!("the run ended as {status}, but {option} was given: {}", clean_line(why));
     Failure::new(Exit::Failed, message).with_hint(hint)
 }
 
@@ -256,11 +261,16 @@ fn report_as_json(workspace: &Workspace, failure: &Failure, format: OutputFormat
 
 #[cfg(test)]
 mod tests {
+    use rawko_core::integrity::Doubt;
+
     use super::*;
 
     #[track_caller]
     fn check(reason: DoubtReason, message: &str, hint: &str) {
-        let failure = unproven(Some(&Doubt { reason, message: message.to_owned() }));
+        let doubt = Some(Doubt { reason, message: message.to_owned() });
+        let ended = Outcome::failed(ErrorInfo::new(ErrorCode::Unknown, ""));
+        let outcome = Outcome { status: Status::Claimed, doubt, ..ended };
+        let failure = unproven(&outcome, "--require-verified", message);
         assert!(failure.message().ends_with(message), "{}", failure.message());
         assert!(format!("{failure:?}").contains(hint), "{failure:?}");
     }
@@ -270,6 +280,7 @@ mod tests {
         check(DoubtReason::ChecksChanged, "tests/a.py was weakened", "rawko diff");
         check(DoubtReason::TreeChanged, "the commands change the tree", "git ignore");
         check(DoubtReason::Unchanged, "the run changed nothing", "read the summary");
-        assert!(unproven(None).message().ends_with("no command verified it"));
+        check(DoubtReason::RedBefore, "it was red before", "mend what was red");
+        check(DoubtReason::Unavailable, "`tox` is missing", "install what is missing");
     }
 }

@@ -65,6 +65,7 @@ impl RunningTotals {
         Outcome {
             status: Status::Cancelled,
             summary,
+            agent_summary: None,
             iterations: self.iterations,
             usage: self.usage,
             cost_usd: self.cost_usd,
@@ -74,6 +75,7 @@ impl RunningTotals {
             files_modified_partial: true,
             duration_ms: u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX),
             limit: None,
+            proof: None,
             doubt: None,
             verification: None,
             error,

@@ -2,6 +2,8 @@
 
 use clap::Args;
 use rawko::{RawkoBuilder, VerificationPlan};
+use rawko_core::facts::Proof;
+use rawko_core::session::{Outcome, Status};
 
 use crate::output::quoted;
 
@@ -20,6 +22,9 @@ pub(crate) struct VerifyArgs {
     /// Exit with 1 unless the verification commands passed
     #[arg(long)]
     require_verified: bool,
+    /// Exit with 1 unless the checks prove the task itself: one failed before the run, or a new test fails without the change
+    #[arg(long)]
+    require_proof: bool,
 }
 
 impl VerifyArgs {
@@ -47,9 +52,19 @@ impl VerifyArgs {
         commands.chain(none).collect()
     }
 
-    /// Whether a claimed end is a failure.
-    pub(crate) fn is_required(&self) -> bool {
-        self.require_verified
+    /// The option that a run with this end does not satisfy, and why.
+    pub(crate) fn unsatisfied(&self, outcome: &Outcome) -> Option<(&'static str, String)> {
+        let option = if self.require_proof { "--require-proof" } else { "--require-verified" };
+        match outcome.status {
+            Status::Claimed if self.require_verified || self.require_proof => {
+                let doubt = outcome.doubt.as_ref().map(|doubt| doubt.message.clone());
+                Some((option, doubt.unwrap_or_else(|| "no command verified it".to_owned())))
+            }
+            Status::Verified if self.require_proof && outcome.proof != Some(Proof::Task) => {
+                Some((option, "no check shows that the task itself is done".to_owned()))
+            }
+            _ => None,
+        }
     }
 }
 

@@ -138,7 +138,7 @@ impl CheckChangeKind {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Baseline {
-    /// The commands in order, up to the first that failed.
+    /// The commands, in order.
     pub runs: Vec<CommandRun>,
     /// The hash of the content of that tree.
     pub tree: String,
@@ -156,7 +156,7 @@ impl Baseline {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OriginalRun {
-    /// The commands in order, up to the first that failed.
+    /// The commands, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<CommandRun>,
     /// Why they could not be run, or why their result does not count.
@@ -190,6 +190,10 @@ pub enum DoubtReason {
     NothingToRun,
     /// The run changed nothing.
     Unchanged,
+    /// A command fails, as it did before the run.
+    RedBefore,
+    /// A command could not run.
+    Unavailable,
     /// The checks are not those of the beginning, and the original ones do not pass.
     ChecksChanged,
     /// The commands change the tree on each run.

@@ -114,7 +114,7 @@ pub enum Note {
         /// The command lines.
         commands: Vec<String>,
     },
-    /// The verification commands ran, all of them or up to the first that failed.
+    /// The verification commands ran.
     VerificationFinished {
         /// The commands' results, and the tree they ran on.
         verification: Verification,

@@ -48,7 +48,7 @@ pub struct Setup {
     /// Whether a checkpoint of the tree is taken before an execution first changes it.
     #[serde(default)]
     pub checkpoints: bool,
-    /// The verification commands; absent if there are none.
+    /// The verification commands; absent if rawko runs no checks (`--no-verify`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verify: Option<VerifySetup>,
     /// The memory of earlier runs; absent if it is off.
@@ -88,7 +88,7 @@ pub struct ExtractSetup {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VerifySetup {
-    /// The command lines, in order; never empty.
+    /// The command lines, in order; empty where none was found.
     pub commands: Vec<String>,
     /// Longest time of one command, in milliseconds.
     pub timeout_ms: u64,
@@ -218,9 +218,9 @@ impl CacheUse {
 #[serde(rename_all = "snake_case")]
 pub enum ArbiterMode {
     /// A model decides; the rules if it gives no usable answer, or none.
-    #[default]
     Llm,
     /// The rules decide if they are certain, otherwise a model.
+    #[default]
     Hybrid,
     /// The rules decide.
     Rules,

@@ -647,15 +647,16 @@ fn a_limited_run_says_what_was_achieved() {
     bench.report();
     bench.decide(json!({"decision": "CONTINUE", "reason": "more"}));
     bench.turn(used(20_000, 0));
-    let summary = &bench.limited(LimitKind::Tokens).summary;
+    let outcome = bench.limited(LimitKind::Tokens);
+    let summary = &outcome.summary;
     for part in [
         "token budget is used up",
         "Plan: 1 of 3 steps done.",
         "Files changed: f0, f1, f2, f3, f4 and 2 more.",
-        "Last report: did it",
     ] {
         assert!(summary.contains(part), "{part:?} is missing in {summary:?}");
     }
+    assert_eq!(outcome.agent_summary.as_deref(), Some("did it"));
 }
 
 #[test]

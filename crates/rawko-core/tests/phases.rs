@@ -165,7 +165,7 @@ fn answer(effect: &Effect, numbers: &mut Numbers) -> EffectAnswer {
                 exit_code,
                 output: String::new(),
                 duration_ms: 1,
-                counts: None,
+                ..CommandRun::default()
             };
             let tree = Some(format!("t{}", numbers.below(99)));
             let verification = Verification { runs: vec![run], tree, ..Verification::default() };

@@ -40,7 +40,8 @@ fn a_task_from_start_to_claimed() {
     bench.reply(vec![Content::text("All done.")], StopReason::EndTurn);
     bench.decide(json!({"decision": "COMPLETE", "summary": "works", "reason": "r"}));
     let outcome = bench.ended(Status::Claimed);
-    assert_eq!(outcome.summary, "works");
+    assert_eq!(outcome.summary, "Claimed done, not verified: no command verified it.");
+    assert_eq!(outcome.agent_summary.as_deref(), Some("works"));
     assert_eq!(outcome.iterations, 2);
     assert_eq!(outcome.files_modified, ["a"]);
     assert_eq!(outcome.usage.total_tokens(), 6 * 110);
@@ -182,7 +183,8 @@ fn iterations_are_limited() {
     bench.report("success");
     bench.decide(json!({"decision": "CONTINUE", "reason": "r"}));
     let outcome = bench.ended(Status::Limited);
-    assert!(outcome.summary.contains("2 iterations") && outcome.summary.contains("success it was"));
+    assert!(outcome.summary.contains("2 iterations"), "{}", outcome.summary);
+    assert_eq!(outcome.agent_summary.as_deref(), Some("success it was"));
 }
 
 #[test]

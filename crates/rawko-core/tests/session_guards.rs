@@ -5,7 +5,7 @@
 mod session_support;
 
 use rawko_core::arbiter::DECIDE;
-use rawko_core::facts::{CommandRun, Verification};
+use rawko_core::facts::{CommandRun, Proof, Verification};
 use rawko_core::message::StopReason;
 use rawko_core::session::{DecisionSource, Effect, EffectAnswer, Event, LimitKind, Note, Override, Status};
 use rawko_core::setup::{Setup, VerifySetup};
@@ -46,7 +46,7 @@ fn verified(bench: &mut Bench, verification: Verification) {
 fn write(bench: &mut Bench, argument: &str) {
     bench.reply(vec![call("w", "Write", json!({ "content": argument }))], StopReason::ToolUse);
     let (write, _) = bench.running()[0].clone();
-    bench.finish_tool(write, ToolOutcome::ok("written"));
+    bench.finish_tool(write, ToolOutcome { files_modified: vec!["a".into()], ..ToolOutcome::ok("written") });
 }
 
 #[test]
@@ -60,7 +60,10 @@ fn done_is_verified_when_the_commands_say_so() {
     bench.give(Event::Answered { effect: lost.awaits_answer().unwrap(), answer: EffectAnswer::EffectLost });
     verified(&mut bench, verification(0, "ok", "t1"));
     let outcome = bench.ended(Status::Verified);
-    assert_eq!(outcome.summary, "all done");
+    let summary = "Verified: `cargo test` passes; how it was before the run is not known, and that the task is done is the \
+                   agents' word.";
+    assert_eq!((outcome.summary.as_str(), outcome.proof), (summary, Some(Proof::Regression)));
+    assert_eq!(outcome.agent_summary.as_deref(), Some("all done"));
     assert_eq!(outcome.verification.as_ref().unwrap().tree.as_deref(), Some("t1"));
 }
 
@@ -94,7 +97,7 @@ fn a_failed_verification_is_a_fact_and_a_failure() {
     for part in [
         "exited with 101",
         "test x ... FAILED",
-        "FAILED, and nothing was written since",
+        "FAILED: the task is not done (on the tree as it is now)",
         "Consecutive failures: 1",
     ] {
         assert!(asked.contains(part), "{part:?} is missing in {asked}");
@@ -102,7 +105,13 @@ fn a_failed_verification_is_a_fact_and_a_failure() {
     bench.select("developer");
     write(&mut bench, "repaired");
     bench.report("success");
-    assert!(bench.asked().contains("FAILED when it was last run"), "{}", bench.asked());
+    // The checks run before the arbiter is asked, and again for its COMPLETE.
+    verified(&mut bench, verification(0, "ok", "t2"));
+    assert!(
+        bench.asked().contains("Checks that rawko ran: passed (on the tree as it is now)"),
+        "{}",
+        bench.asked()
+    );
     bench.decide(complete());
     verified(&mut bench, verification(0, "ok", "t2"));
     assert_eq!(bench.ended(Status::Verified).iterations, 2);

@@ -41,6 +41,12 @@ pub trait Provider: Send + Sync {
         let _ = answered;
     }
 
+    /// Whether its answers are written beforehand, those of the arbiter included. Then the arbiter is always asked, unless
+    /// `arbiter.mode` is configured.
+    fn plays_a_script(&self) -> bool {
+        false
+    }
+
     /// Opens a session for one conversation.
     fn open(&self) -> Box<dyn ProviderSession>;
 

@@ -436,7 +436,10 @@ impl Projection {
         }
         set_usage(&mut span, &usage);
         if self.content {
-            span.set(name::OUTPUT_MESSAGES, content::message("assistant", &outcome.summary));
+            span.set(
+                name::OUTPUT_MESSAGES,
+                content::message("assistant", outcome.agent_summary.as_ref().unwrap_or(&outcome.summary)),
+            );
         }
         match outcome.status {
             Status::Verified | Status::Claimed => {}

@@ -116,8 +116,7 @@ impl Failing {
             Self::Remember => EffectAnswer::MemoryKept { kept: KeptMemory::Refused { message } },
             Self::Inspection => EffectAnswer::TreeInspectionFailed { message },
             Self::Verification { command } => {
-                let run =
-                    CommandRun { command, exit_code: None, output: message, duration_ms: 0, counts: None };
+                let run = CommandRun { command, output: message, ..CommandRun::default() };
                 let verification = Verification { runs: vec![run], ..Verification::default() };
                 EffectAnswer::VerificationFinished { verification }
             }

@@ -49,7 +49,7 @@ pub(crate) async fn make(
         .env("RAWKO_BASE", place.base.to_string())
         .env("RAWKO_HEAD", place.head.to_string())
         .env("RAWKO_STATUS", outcome.status.as_str())
-        .env("RAWKO_SUMMARY", &outcome.summary)
+        .env("RAWKO_SUMMARY", outcome.agent_summary.as_ref().unwrap_or(&outcome.summary))
         .stdin(Stdio::null())
         .kill_on_drop(true);
     let printed = match tokio::time::timeout(LONGEST, child.output()).await {

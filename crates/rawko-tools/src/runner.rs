@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rawko_core::agent::Permissions;
-use rawko_core::facts::{CommandRun, TestCounts, parse_test_counts};
+use rawko_core::facts::{CommandRun, parse_test_counts};
 
 use crate::confine::{Confined, Sandbox};
 use crate::confinement::Confinement;
@@ -128,14 +128,22 @@ impl CommandRunner {
         Self { names_tests: true, ..self.clone() }
     }
 
-    /// Runs commands in order, up to the first that fails. Each may take `timeout`.
+    /// The same without any network, where a sandbox can keep it away.
+    #[must_use]
+    pub fn offline(&self) -> Self {
+        let mut offline = self.clone();
+        if let Ok(Some(confined)) = &mut offline.confined {
+            confined.permissions = Arc::new(Permissions { net: None, ..(*confined.permissions).clone() });
+            confined.approved_hosts.clear();
+        }
+        offline
+    }
+
+    /// Runs commands in order. Each may take `timeout`.
     pub async fn run_all(&self, commands: &[String], timeout: Duration) -> Vec<CommandRun> {
         let mut runs: Vec<CommandRun> = Vec::new();
         for command in commands {
             runs.push(self.run(command, timeout).await);
-            if !runs.iter().all(CommandRun::passed) {
-                break;
-            }
         }
         runs
     }
@@ -166,7 +174,7 @@ impl CommandRunner {
             Ok(confined) => confined.clone(),
             Err(why) => {
                 let (command, output) = (command.to_owned(), format!("[not run: {why}]"));
-                return CommandRun { command, exit_code: None, output, duration_ms: 0, counts: None };
+                return CommandRun { command, output, ..CommandRun::default() };
             }
         };
         let line = CommandLine {
@@ -182,15 +190,17 @@ impl CommandRunner {
         let guard = KillOnDrop::new(&handle);
         let done = tokio::task::spawn_blocking(move || wait_for(&handle, &line)).await;
         drop(guard);
-        let (exit_code, output, counts) = done
-            .unwrap_or_else(|error| (None, format!("[the command did not run to its end: {error}]"), None));
+        let done = done.unwrap_or_else(|error| {
+            let output = format!("[the command did not run to its end: {error}]");
+            CommandRun { output, ..CommandRun::default() }
+        });
         let duration_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        CommandRun { command: command.to_owned(), exit_code, output, duration_ms, counts }
+        CommandRun { command: command.to_owned(), duration_ms, ..done }
     }
 }
 
-/// The exit status, the output, and the tests that it counts.
-fn wait_for(handle: &KillHandle, line: &CommandLine) -> (Option<i32>, String, Option<TestCounts>) {
+/// The command's end and output, without its name and time.
+fn wait_for(handle: &KillHandle, line: &CommandLine) -> CommandRun {
     let mut output = HeadAndTail::new(MAX_OUTPUT);
     let mut whole = HeadAndTail::new(MAX_COUNTED);
     let finished = handle.start(line).and_then(|running| {
@@ -203,7 +213,8 @@ fn wait_for(handle: &KillHandle, line: &CommandLine) -> (Option<i32>, String, Op
         Ok(finished) => (finished.cause, finished.refusals.take().text()),
         Err(error) => {
             let place = line.directory.display();
-            return (None, format!("[the shell could not be run in `{place}`: {error}]"), None);
+            let output = format!("[the shell could not be run in `{place}`: {error}]");
+            return CommandRun { output, ..CommandRun::default() };
         }
     };
     let mut text = output.text();
@@ -218,7 +229,8 @@ fn wait_for(handle: &KillHandle, line: &CommandLine) -> (Option<i32>, String, Op
             if !refused.is_empty() {
                 add(&mut text, &refused);
             }
-            return (cause.exit_code(), text, parse_test_counts(&whole.text()));
+            let whole = whole.text();
+            return CommandRun::of("", cause.exit_code(), text, &whole, parse_test_counts(&whole));
         }
         Cause::Exited { code: None, .. } | Cause::OutOfMemory { .. } | Cause::Cancelled => {
             format!("[{}]", cause.text())
@@ -232,5 +244,5 @@ fn wait_for(handle: &KillHandle, line: &CommandLine) -> (Option<i32>, String, Op
     if !refused.is_empty() {
         add(&mut text, &refused);
     }
-    (None, text, None)
+    CommandRun { output: text, timed_out: matches!(cause, Cause::TimedOut), ..CommandRun::default() }
 }

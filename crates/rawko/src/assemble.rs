@@ -12,8 +12,8 @@ use rawko_core::memory::extraction::EXTRACTOR;
 use rawko_core::models;
 use rawko_core::policy::effective_permissions;
 use rawko_core::setup::{
-    AgentSetup, ArbiterSetup, CacheUse, CallRetry, ExtractSetup, MemorySetup, ModelChoice, ProjectContext,
-    RunLimits, Setup, SkillSetup, VerifySetup,
+    AgentSetup, ArbiterMode, ArbiterSetup, CacheUse, CallRetry, ExtractSetup, MemorySetup, ModelChoice,
+    ProjectContext, RunLimits, Setup, SkillSetup, VerifySetup,
 };
 use rawko_core::thinking::Thinking;
 use rawko_core::tool::ToolSpec;
@@ -63,12 +63,19 @@ pub(crate) fn setup(
     let fallback = config.provider.fallback.iter();
     let built_in = Templates::default();
     let is_default = |pointer: &str| *loaded.provenance.origin(pointer) == Origin::Default;
+    let mode = match arbiter.mode {
+        // A script answers every question, unless the user wants it otherwise.
+        _ if is_default("/arbiter/mode") && plays_a_script(config, registered, &judge.provider) => {
+            ArbiterMode::Llm
+        }
+        mode => mode,
+    };
     let mut setup = Setup {
         agents: agents(loaded, registered, cli)?,
         default_agent: config.agents.default.clone(),
         first_agent,
         arbiter: ArbiterSetup {
-            mode: arbiter.mode,
+            mode,
             model: judge,
             templates: Templates {
                 select: loaded.templates.select.clone().unwrap_or(built_in.select),
@@ -132,8 +139,7 @@ pub(crate) fn unpriced(setup: &Setup) -> Option<&str> {
 
 /// A script gives its answers in order, so a cached answer would shift the others.
 fn cache_use(config: &Config, provider: &str) -> CacheUse {
-    let is_scripted = config.provider(provider).is_some_and(|known| known.kind == ProviderType::Scripted);
-    if is_scripted { CacheUse::default() } else { config.arbiter.cache.into() }
+    if is_scripted(config, provider) { CacheUse::default() } else { config.arbiter.cache.into() }
 }
 
 /// The arbiter's model.
@@ -253,6 +259,17 @@ pub(crate) fn with_sandbox(
 ) -> BTreeMap<String, AgentSetup> {
     agents.values_mut().for_each(|agent| agent.confined = is_confined);
     agents
+}
+
+fn is_scripted(config: &Config, provider: &str) -> bool {
+    config.provider(provider).is_some_and(|known| known.kind == ProviderType::Scripted)
+}
+
+fn plays_a_script(config: &Config, registered: &Providers, provider: &str) -> bool {
+    match registered.get(provider) {
+        Some(registered) => registered.plays_a_script(),
+        None => is_scripted(config, provider),
+    }
 }
 
 fn choice(

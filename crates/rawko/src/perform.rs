@@ -14,7 +14,7 @@ use rawko_core::policy::permissions_of_calls;
 use rawko_core::request::{ModelRequest, Purpose};
 use rawko_core::session::{ConversationId, DecisionRecord, Effect, EffectAnswer};
 use rawko_core::setup::AgentSetup;
-use rawko_core::tool::{Refusal, ToolOutcome};
+use rawko_core::tool::{Refusal, ToolAccess, ToolOutcome};
 use rawko_core::{ErrorCode, ErrorInfo, Usage};
 use rawko_provider::{Provider, ProviderEvent, ProviderSession};
 use rawko_tools::{CommandRunner, Confinement, ToolContext, ToolRegistry};
@@ -162,7 +162,10 @@ impl Performer {
             Effect::CallModel { provider, conversation, cache_key, .. } => {
                 self.call_model(&provider, conversation, request?, cache_key, &signals).await
             }
-            Effect::RunTool { agent, call, grants, .. } => {
+            Effect::RunTool { agent, call, grants, access, .. } => {
+                if access == ToolAccess::Mutating {
+                    self.seen.forget_proof();
+                }
                 self.run_tool(&agent, call, grants, traceparent).await
             }
             Effect::AskUser { id: _, question } => {
@@ -181,9 +184,19 @@ impl Performer {
                 Arc::clone(&self.memory).remember(*draft, source).await
             }
             Effect::InspectTree { iteration, .. } => self.inspect_tree(iteration).await,
-            Effect::Verify { id: _, commands, timeout_ms, tests, changed_checks, seen_red, found } => {
+            Effect::Verify {
+                id: _,
+                commands,
+                others,
+                timeout_ms,
+                tests,
+                changed_checks,
+                seen_red,
+                found,
+            } => {
                 let timeout = Duration::from_millis(timeout_ms);
-                self.verify(&Terms { commands, timeout, tests, changed_checks, found }, seen_red).await
+                let terms = Terms { commands, timeout, tests, changed_checks, found };
+                self.verify(&terms, others, seen_red).await
             }
             Effect::StartTimer { after_ms, .. } => {
                 tokio::time::sleep(Duration::from_millis(after_ms)).await;

@@ -158,6 +158,11 @@ fn beside(recorded: &Setup, setup: &Setup) -> Setup {
         first_agent: recorded.first_agent.clone(),
         checkpoints: recorded.checkpoints,
         attachments: recorded.attachments.clone(),
+        // Checks are found when a run begins, in the files of then.
+        verify: match &setup.verify {
+            Some(now) if now.found => recorded.verify.clone(),
+            now => now.clone(),
+        },
         place: ProjectContext {
             instruction_problems: recorded.place.instruction_problems.clone(),
             ..setup.place.clone()

@@ -6,20 +6,51 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use rawko_core::facts::{CommandRun, Verification};
+use rawko_core::facts::{CommandRun, Proof, Standing, Verification};
 use rawko_core::session::EffectAnswer;
 
 use crate::integrity::Terms;
 use crate::perform::Performer;
 
-/// Whether the verification commands passed, by the tree that they last ran on.
+/// What earlier verifications said of trees.
 #[derive(Debug, Default)]
-pub(crate) struct SeenTrees(Mutex<BTreeMap<String, bool>>);
+pub(crate) struct SeenTrees {
+    /// Whether the commands passed, by the tree that they last ran on.
+    passed: Mutex<BTreeMap<String, bool>>,
+    /// The last verification, if it proves its tree and nothing that may write has begun since.
+    proof: Mutex<Option<Proven>>,
+}
+
+/// A verification that proves its tree, and what was asked for.
+#[derive(Debug)]
+struct Proven {
+    terms: Terms,
+    others: Vec<String>,
+    verification: Verification,
+}
 
 impl SeenTrees {
     /// What earlier processes of the session saw.
     pub(crate) fn new(seen: BTreeMap<String, bool>) -> Self {
-        Self(Mutex::new(seen))
+        Self { passed: Mutex::new(seen), ..Self::default() }
+    }
+
+    /// Something that may write begins: also where git does not look.
+    pub(crate) fn forget_proof(&self) {
+        *self.proof.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// The last verification again, if it answers the same for the same tree.
+    fn proof(&self, tree: Option<&str>, terms: &Terms, others: &[String]) -> Option<Verification> {
+        let proof = self.proof.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = proof.as_ref().filter(|it| it.terms == *terms && it.others == others)?;
+        (tree.is_some() && known.verification.tree.as_deref() == tree).then(|| known.verification.clone())
+    }
+
+    fn keep_proof(&self, terms: &Terms, others: Vec<String>, verification: &Verification) {
+        let (terms, proof) = (terms.clone(), verification.proves());
+        let proven = proof.then(|| Proven { terms, others, verification: verification.clone() });
+        *self.proof.lock().unwrap_or_else(PoisonError::into_inner) = proven;
     }
 
     /// Remembers how the commands ended, and says whether they passed on a tree on which they failed the last time.
@@ -30,7 +61,7 @@ impl SeenTrees {
     /// Remembers how the commands ended; returns how they did on the same tree before.
     fn remember(&self, verification: &Verification) -> Option<bool> {
         let tree = verification.tree.clone()?;
-        let mut seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.passed.lock().unwrap_or_else(PoisonError::into_inner);
         seen.insert(tree, verification.passed())
     }
 }
@@ -52,12 +83,19 @@ impl Performer {
         }
     }
 
-    /// Runs the verification commands.
-    pub(crate) async fn verify(&self, terms: &Terms, seen_red: bool) -> EffectAnswer {
+    /// Runs the checks, and `others` in copies of the tree. A tree that they have just proven is not proven again.
+    pub(crate) async fn verify(&self, terms: &Terms, others: Vec<String>, seen_red: bool) -> EffectAnswer {
         // A job that an agent left running could write while the commands run.
         self.interrupt();
         let _ = tokio::task::spawn_blocking(rawko_tools::settle).await;
-        let verification = self.prove(terms, seen_red).await;
+        if let Some(verification) = self.seen.proof(self.tree().await.as_deref(), terms, &others) {
+            return EffectAnswer::VerificationFinished { verification };
+        }
+        let mut verification = self.prove(terms, seen_red).await;
+        if !others.is_empty() && verification.standing() != Standing::Failed {
+            verification.others = self.guard.others(terms, &others).await;
+        }
+        self.seen.keep_proof(terms, others, &verification);
         EffectAnswer::VerificationFinished { verification }
     }
 
@@ -84,8 +122,15 @@ impl Performer {
             self.seen.remember(&again);
             verification = Verification { flaky: verification.runs, ..again };
         }
-        if verification.passed() && verification.doubt().is_none() {
+        if !verification.passed() && !verification.runs.is_empty() {
+            verification.baseline = self.guard.on_the_base(terms, &verification.runs).await;
+        } else if verification.passed() && verification.doubt().is_none() {
             verification = self.guard.judge(terms, verification).await;
+            if verification.proof() == Some(Proof::Regression)
+                && let Some(baseline) = verification.baseline.clone()
+            {
+                verification.new_tests = self.guard.new_tests(terms, &baseline).await;
+            }
             // Judging takes time, in which something that outlived the agents may have written.
             let now = self.tree().await;
             verification.stale = verification.tree.is_some() && now != verification.tree;

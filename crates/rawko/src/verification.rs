@@ -76,10 +76,10 @@ impl Rawko {
         in_tree().unwrap_or_else(|| tree.to_owned())
     }
 
-    /// The same, in the form of a run's setup.
+    /// The same, in the form of a run's setup: absent where the user wants none, empty where none was found.
     pub(crate) fn verify_setup(&self) -> Option<VerifySetup> {
         let found = self.loaded.config.verify.commands.is_none();
-        Some(VerifySetup { found, ..self.verify_terms() }).filter(|setup| !setup.commands.is_empty())
+        Some(VerifySetup { found, ..self.verify_terms() }).filter(|setup| found || !setup.commands.is_empty())
     }
 
     /// New verification commands for a resumed session, if the embedder or the command line sets some.

@@ -57,6 +57,7 @@ fn check_minimal(answers: Vec<Answer>, has_tests: bool, exit: i32, printed: &str
     let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap_or_default());
     let variables = [
         ("PATH", path.as_str()),
+        ("RAWKO_ARBITER_MODE", "llm"),
         ("ANTHROPIC_API_KEY", "sk-of-the-example"),
         ("ANTHROPIC_BASE_URL", &server.claude_url()),
     ];

@@ -5,7 +5,7 @@ use rawko::journal::{Journal, JournaledEffect, Record, read};
 use rawko::{CallAnswer, ExplainedCall, Explanation, explain};
 use rawko_core::machine::Decision;
 use rawko_core::message::{Content, Message, Role};
-use rawko_core::session::{DecisionPoint, DecisionSource, Note};
+use rawko_core::session::{DecisionPoint, DecisionSource, Effect, Note, Outcome};
 use rawko_core::text::truncate;
 use serde_json::{Value, json};
 
@@ -92,7 +92,37 @@ fn list(journal: &Journal, decisions: &[Explanation], paint: Paint) -> String {
             truncate(&clean_line(one.decision.reason()), 60),
         ]);
     }
-    format!("{}\nfor details: rawko explain {session} NUMBER\n", table.render(paint))
+    let ending = ending(journal).map(|outcome| ended(outcome, paint)).unwrap_or_default();
+    format!("{}\nfor details: rawko explain {session} NUMBER\n{ending}", table.render(paint))
+}
+
+/// The last outcome that the journal holds.
+fn ending(journal: &Journal) -> Option<&Outcome> {
+    journal.records.iter().rev().find_map(|record| match record {
+        Record::Step(step) => step.effects.iter().find_map(|effect| match effect {
+            JournaledEffect::Whole(Effect::Finish { outcome }) => Some(&**outcome),
+            _ => None,
+        }),
+        _ => None,
+    })
+}
+
+/// How it ended, and what shows that: each check before the run and on the last tree.
+fn ended(outcome: &Outcome, paint: Paint) -> String {
+    let title = paint.strong(&format!("Ended: {}", outcome.status.as_str()));
+    let mut text = format!("\n{title}\n{}\n", indent(&clean(outcome.summary.trim()), 2));
+    let Some(verification) = &outcome.verification else { return text };
+    for run in &verification.runs {
+        let before = verification
+            .before(run)
+            .map_or("not known", |before| if before.passed() { "passed" } else { "failed" });
+        let line = format!("`{}` {}; before the run: {before}", run.command, run.how());
+        text.push_str(&format!("  {}\n", clean_line(&line)));
+    }
+    for other in &verification.others {
+        text.push_str(&format!("  {}\n", clean_line(&other.line())));
+    }
+    text
 }
 
 /// One decision in full.

@@ -85,9 +85,10 @@ impl Summary {
     /// reports. Of a run that a limit stopped it is the summary, which says so and has the last report.
     pub(crate) fn answer(&self) -> String {
         let summary = self.outcome.summary.as_str();
+        let words = self.answer.as_deref().filter(|answer| !answer.trim().is_empty());
         let text = match self.outcome.status {
             Status::Verified | Status::Claimed => {
-                self.answer.as_deref().filter(|answer| !answer.trim().is_empty()).unwrap_or(summary)
+                words.or(self.outcome.agent_summary.as_deref()).unwrap_or(summary)
             }
             Status::Limited => summary,
             Status::Failed | Status::Cancelled => "",
@@ -96,15 +97,20 @@ impl Summary {
         if text.is_empty() { String::new() } else { format!("{text}\n") }
     }
 
-    /// The agents' summary, and the figures.
+    /// What rawko knows of the end beyond its title, what the agents say, and the figures.
     pub(crate) fn facts(&self, paint: Paint) -> String {
         let outcome = &self.outcome;
         let mut text = String::new();
-        let summary = clean(outcome.summary.trim());
-        // The title has said it already.
-        let is_told = outcome.status == Status::Cancelled && summary == "Cancelled.";
-        if !summary.is_empty() && !is_told {
-            text.push_str(&format!("{}\n\n", indent(&self.wrapped(&summary), 2)));
+        // The title has said the rest already.
+        let own = match outcome.status {
+            Status::Failed | Status::Limited => Some(&outcome.summary),
+            Status::Verified | Status::Claimed | Status::Cancelled => None,
+        };
+        for words in [own, outcome.agent_summary.as_ref()].into_iter().flatten() {
+            let words = clean(words.trim());
+            if !words.is_empty() {
+                text.push_str(&format!("{}\n\n", indent(&self.wrapped(&words), 2)));
+            }
         }
         let mut rows = vec![("Files changed:", clean_line(&outcome.changed_files()))];
         rows.extend(outcome.verification.iter().flat_map(checks));
@@ -153,30 +159,22 @@ impl Summary {
             Status::Claimed if self.outcome.iterations == 0 => {
                 paint.warning("Claimed done without any work (not verified)")
             }
-            Status::Verified => paint.good(&self.proof()),
-            Status::Claimed => paint.good(&format!("Claimed done ({})", self.why_claimed())),
+            Status::Claimed if self.is_red() => paint.warning(&self.own_words()),
+            Status::Verified | Status::Claimed => paint.good(&self.own_words()),
             Status::Failed => paint.bad("Failed"),
             Status::Limited => paint.warning("Stopped by a limit"),
             Status::Cancelled => paint.warning("Cancelled"),
         }
     }
 
-    /// Which commands verified it.
-    fn proof(&self) -> String {
-        let Some(verification) = &self.outcome.verification else { return "Verified".to_owned() };
-        let commands: Vec<String> = verification.runs.iter().map(|run| run.command.clone()).collect();
-        let commands = phrase::commands(&commands);
-        let tree = verification.tree.as_deref().map(phrase::short_tree).unwrap_or_default();
-        let each = if verification.runs.len() == 1 { "" } else { " each" };
-        format!("Verified: {commands} exited with 0{each} on tree {tree}")
+    /// rawko's own sentences about the end.
+    fn own_words(&self) -> String {
+        self.wrapped(&clean(self.outcome.summary.trim()))
     }
 
-    /// Why the run is only claimed to be done.
-    fn why_claimed(&self) -> String {
-        match &self.outcome.doubt {
-            Some(doubt) => clean_line(&doubt.message),
-            None => "not verified".to_owned(),
-        }
+    /// Whether a check is known to fail, as it did before the run.
+    fn is_red(&self) -> bool {
+        self.outcome.doubt.as_ref().is_some_and(|doubt| doubt.reason == DoubtReason::RedBefore)
     }
 
     /// What to do next.
@@ -309,9 +307,8 @@ impl Summary {
 /// The checks, as far as there is more to be said than that they passed.
 fn checks(verification: &Verification) -> Vec<(&'static str, String)> {
     let mut rows = Vec::new();
-    if let Some(baseline) = verification.baseline.as_ref().filter(|_| verification.passed()) {
-        let before = if baseline.passed() { "green before" } else { "red before, green now" };
-        rows.push(("Checks:", before.to_owned()));
+    if let Some(tree) = verification.tree.as_ref().filter(|_| verification.passed()) {
+        rows.push(("Checked tree:", phrase::short_tree(tree)));
     }
     if let Some(integrity) = verification.integrity.as_ref().filter(|it| !it.changed.is_empty()) {
         let how = match integrity.result {

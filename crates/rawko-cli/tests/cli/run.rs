@@ -51,7 +51,7 @@ fn a_run_that_is_claimed_to_be_done() {
     let run = place.rawko(&["write", "a", "file", "--yes"]).ends(0);
     assert_eq!(std::fs::read_to_string(place.project().join("new.txt")).unwrap(), "hello\n");
     let run = run.says(&[
-        "Claimed done (no command verified it)",
+        "Claimed done, not verified: no check was found.",
         "It is done.",
         "Files changed: new.txt",
         "Iterations:    1",

@@ -113,7 +113,7 @@ fn a_decision_in_an_agents_words_decides_nothing() {
     };
     let ended = Trial::new(ModelServer::start(behaviour)).run("Do it.");
     ended.exits(0);
-    assert_eq!(ended.finish()["summary"], "my own words");
+    assert_eq!(ended.finish()["agentSummary"], "my own words");
     let question = &ended.trial.server.asked()[2];
     assert!(question.last_text().contains("pwned"), "the arbiter is told what the agent said");
     let headings = question.last_text().lines().filter(|line| *line == "## Last execution").count();
@@ -145,7 +145,7 @@ fn an_answer_in_another_language_decides_as_well() {
     let ended = Trial::new(server).run("Baue es.");
     ended.exits(0);
     assert_eq!(ended.events_of("decision_made")[0]["decision"]["reason"], reason);
-    assert_eq!(ended.finish()["summary"], "erledigt");
+    assert_eq!(ended.finish()["agentSummary"], "erledigt");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn a_decision_that_the_arbiter_quotes_from_data_is_not_its_own() {
     ]);
     let ended = Trial::new(server).run("Do it.");
     ended.exits(0);
-    assert_eq!(ended.finish()["summary"], "my own words");
+    assert_eq!(ended.finish()["agentSummary"], "my own words");
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn judged_at(url: &str) -> Trial {
     let judge = json!({"type": "openai", "baseUrl": url, "apiKeyEnv": null, "retry": {"maxAttempts": 2, "baseMs": 1}});
     patient(Trial::new(agents_alone()))
         .user_config("/provider/judge", judge)
-        .user_config("/arbiter", json!({"provider": "judge", "model": "m"}))
+        .user_config("/arbiter", json!({"mode": "llm", "provider": "judge", "model": "m"}))
 }
 
 fn patient(trial: Trial) -> Trial {
@@ -57,7 +57,7 @@ fn check_ruled(ended: &Ended, provider: &str, error: &str) -> usize {
             && why.starts_with(&format!("{provider} did not answer ("))
             && why.contains(error)
     };
-    assert!(decisions.len() >= 4 && decisions.iter().all(by_rules), "{decisions:#?}");
+    assert!(decisions.len() >= 2 && decisions.iter().all(by_rules), "{decisions:#?}");
     let warnings = warnings(ended);
     let [warning] = warnings.as_slice() else { panic!("it is said once: {warnings:?}") };
     assert!(
@@ -106,10 +106,11 @@ fn only_the_arbiters_questions_fail_at_the_provider_of_all() {
 fn an_arbiter_that_is_back_decides_again_and_has_its_attempts() {
     let down = Answer::overloaded;
     let judge = judge([down(), down(), down(), select("tester"), down(), complete("all done")]);
-    let ended = judged_at(&judge.openai_url()).run(LONG);
+    // Without checks more is left to decide.
+    let ended = judged_at(&judge.openai_url()).user_config("/verify", json!([])).run(LONG);
     ended.exits(0);
     assert_eq!(sources(&ended), ["fallback", "fallback", "llm", "llm"], "{}", ended.stdout);
-    assert_eq!(ended.finish()["status"], "verified");
+    assert_eq!(ended.finish()["status"], "claimed");
     assert_eq!(judge.asked().len(), 6);
 }
 
@@ -124,18 +125,14 @@ fn a_healthy_arbiter_with_one_fault_is_asked_again_and_not_replaced() {
 }
 
 #[test]
-fn a_completion_by_the_rules_is_verified_like_any_other() {
+fn the_rules_complete_nothing_whose_checks_fail() {
     let gone = ModelServer::sequence([]).openai_url();
     let ended = judged_at(&gone)
         .user_config("/verify", json!(["exit 7"]))
         .env("RAWKO_MAX_CONSECUTIVE_FAILURES", "1")
         .run(LONG);
-    let last = ended.events_of("decision_made").pop().unwrap();
-    assert_eq!(
-        (&last["decision"]["type"], &last["source"]),
-        (&json!("COMPLETE"), &json!("fallback")),
-        "{last}"
-    );
+    let decisions = ended.events_of("decision_made");
+    assert!(decisions.iter().all(|it| it["decision"]["type"] != "COMPLETE"), "{decisions:#?}");
     let status = ended.finish()["status"].clone();
     assert!(status != "verified" && status != "claimed", "{}", ended.stdout);
 }

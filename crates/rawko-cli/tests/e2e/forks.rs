@@ -95,7 +95,7 @@ fn a_fork_with_another_task_does_it_instead_of_reporting_the_old_one_as_verified
     let finish = asked(&trial, &["fork", "last", "--task", NEW, "--output", "json"]);
     assert!(trial.project().join("gate").exists(), "the new task was not done: {finish}");
     assert_eq!((&finish["status"], &finish["iterations"]), (&json!("verified"), &json!(1)), "{finish}");
-    assert_eq!(finish["summary"], "touch gate is done");
+    assert_eq!(finish["agentSummary"], "touch gate is done");
     assert_eq!(checks(&trial), 2, "the new work is verified, not the old");
     // The arbiter was asked who is to begin, and nobody was told of the old task.
     let requests = &trial.server.asked()[before..];
@@ -161,7 +161,10 @@ fn a_fork_of_a_fork_has_nothing_of_the_tasks_before_it() {
     let Ended { trial, .. } = finished(work("touch gate").into_iter().chain(work("touch path")));
     asked(&trial, &["fork", "last", "--task", NEW, "--output", "json"]);
     let finish = asked(&trial, &["fork", "last", "--task", third, "--output", "json"]);
-    assert_eq!((&finish["status"], &finish["summary"]), (&json!("verified"), &json!("touch path is done")));
+    assert_eq!(
+        (&finish["status"], &finish["agentSummary"]),
+        (&json!("verified"), &json!("touch path is done"))
+    );
     assert!(trial.project().join("path").exists());
     let made = journal(&trial, "last");
     costs(&finish, used(&made, 0));

@@ -15,6 +15,7 @@ mod beginnings;
 mod busy;
 mod cache;
 mod checkpoints;
+mod checks_first;
 #[cfg(feature = "telemetry")]
 mod collector;
 mod context_window;

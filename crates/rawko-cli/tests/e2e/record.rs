@@ -12,9 +12,10 @@ use crate::trial::{Ended, Trial};
 const TASK: &str = "Write the answer to life, the universe and everything into answer.txt, check that it is the right one, and have somebody read it.";
 const SUITE: &str = "#!/bin/sh\necho running\nif grep -qx 42 answer.txt; then echo '=== 1 passed in 0.01s ==='; exit 0; fi\necho '=== 1 failed in 0.01s ==='\nexit 1\n";
 
-/// A project whose suite wants 42 in `answer.txt`.
+/// A project whose suite wants 42 in `answer.txt`, and which rawko does not verify: what agents ran is all there is.
 fn project(server: ModelServer, mode: &str) -> Trial {
     let trial = Trial::new(server).file("test.sh", SUITE).user_config("/arbiter/mode", json!(mode));
+    let trial = trial.user_config("/verify", json!([]));
     let script = trial.project().join("test.sh");
     std::fs::set_permissions(script, std::fs::Permissions::from_mode(0o755)).unwrap();
     trial

@@ -36,7 +36,7 @@ fn check_lived_through(wire: Wire, faults: Vec<Answer>) -> Ended {
     let well = [select("developer"), report("did it"), complete("all done")];
     let ended = Trial::new(ModelServer::sequence(faults.into_iter().chain(well))).wire(wire).run("Do it.");
     ended.exits(0);
-    assert_eq!(ended.finish()["summary"], "all done");
+    assert_eq!(ended.finish()["agentSummary"], "all done");
     ended
 }
 

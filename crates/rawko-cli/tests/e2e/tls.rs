@@ -29,7 +29,7 @@ fn a_private_authority_is_trusted_by_ssl_cert_file() {
     for wire in Wire::ALL {
         let ended = run(wire, "localhost", true);
         ended.exits(0);
-        assert_eq!(ended.finish()["summary"], "all done");
+        assert_eq!(ended.finish()["agentSummary"], "all done");
         assert_eq!(ended.trial.server.asked().len(), 3, "{wire:?}");
     }
 }

@@ -22,9 +22,9 @@ pub(crate) const CANARY: &str = "sk-canary-5b1e0c94";
 /// Longer than any run here takes on the slowest machine; a run that hangs fails its test.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A user who does not wait for a provider that is down.
+/// A user who does not wait for a provider that is down, and whose arbiter is always a model.
 fn impatient() -> Value {
-    json!({"provider": {"retry": {"patience": 0}}})
+    json!({"provider": {"retry": {"patience": 0}}, "arbiter": {"mode": "llm"}})
 }
 
 /// Names another place of the binary, for tests that are run by a user who cannot see this one.

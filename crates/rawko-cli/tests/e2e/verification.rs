@@ -38,7 +38,7 @@ fn a_run_whose_commands_pass_is_verified() {
     assert_eq!(code, Some(0), "{out}{err}");
     assert!(ended.trial.rawko(&["sessions", "list"]).1.contains("verified"));
     let (_, shown, _) = ended.trial.rawko(&["sessions", "show", "last"]);
-    assert!(shown.contains("Verified: echo one") && shown.contains("exited with 0 each on tree"), "{shown}");
+    assert!(shown.contains("Verified: `echo one") && shown.contains("Checked tree:"), "{shown}");
 }
 
 #[test]
@@ -74,7 +74,8 @@ fn a_failure_is_told_and_mended() {
     let command = "echo run >> ../marks/log; grep -q fixed out || { echo no-FIX-seen; exit 7; }";
     let ended = Trial::new(server).with_marks().user_config("/verify", json!([command])).run("Fix it.");
     ended.exits(0);
-    check(&ended, "verified", 2);
+    // When each execution ended, and for the COMPLETE after the failure.
+    check(&ended, "verified", 3);
     let asked = ended.trial.server.asked();
     let told = asked.iter().filter(|asked| asked.who() == Who::Select).nth(1).unwrap();
     let text = told.last_text();
@@ -106,7 +107,8 @@ fn work_that_never_passes_is_tried_again_and_given_up() {
     let finish = ended.finish();
     ended.exits(1);
     assert_eq!(finish["iterations"], 6);
-    check(&ended, "failed", 6);
+    // When each execution ended, and for each COMPLETE but the one that ended the run.
+    check(&ended, "failed", 11);
     assert!(finish["error"]["message"].as_str().unwrap().contains("still wrong"), "{finish}");
 }
 
@@ -128,7 +130,8 @@ fn every_complete_is_proven_anew() {
     let command = "echo run >> ../marks/log; grep -q right out";
     let ended = Trial::new(server).with_marks().user_config("/verify", json!([command])).run("Fix it.");
     ended.exits(0);
-    check(&ended, "verified", 3);
+    // A failure is seen anew each time; what passed after the last execution is known to have passed.
+    check(&ended, "verified", 4);
 }
 
 /// A job that an agent left running cannot write behind the commands' back.
@@ -175,7 +178,7 @@ fn without_a_command_it_is_a_claim() {
     ended.exits(0);
     check(&ended, "claimed", 0);
     let ended = Trial::new(developer([])).args(&["--require-verified"]).run("Do it.");
-    ended.exits(1).says(&["ended as claimed", "no command verified it", "--verify"]);
+    ended.exits(1).says(&["ended as claimed", "no check was found", "--verify"]);
     check(&ended, "claimed", 0);
     let ended = trial("true", json!(["exit 1"])).args(&["--no-verify"]).run("Do it.");
     ended.exits(0);
@@ -187,7 +190,7 @@ fn without_a_command_it_is_a_claim() {
     let ended =
         Trial::new(developer([bash("touch a")])).output("text").args(&["--verify", "true"]).run("Do it.");
     ended.exits(0);
-    assert!(ended.stdout.starts_with("Verified: true exited with 0 on tree "), "{}", ended.stdout);
+    assert!(ended.stdout.starts_with("Verified: `true` passes; as before the run"), "{}", ended.stdout);
     ended.says(&["verifying: true", "verify< true: exit 0"]);
 }
 
@@ -368,7 +371,7 @@ fn a_rejection_goes_to_the_developer_although_the_commands_pass() {
         .user_config("/verify", json!(["echo run >> ../marks/log"]))
         .run("Fix it.");
     ended.exits(0);
-    check(&ended, "verified", 1);
+    check(&ended, "verified", 2);
     let asked = ended.trial.server.asked();
     let told = asked.iter().filter(|asked| asked.who() == Who::Select).nth(1).unwrap();
     let text = told.last_text();

@@ -124,5 +124,5 @@ fn programs_can_have_the_result_alone() {
             .run("Do it.");
     ended.exits(0);
     let result: serde_json::Value = serde_json::from_str(&ended.stdout).expect(&ended.stdout);
-    assert_eq!((&result["type"], &result["summary"]), (&json!("session_finished"), &json!("all done")));
+    assert_eq!((&result["type"], &result["agentSummary"]), (&json!("session_finished"), &json!("all done")));
 }

@@ -45,7 +45,7 @@ impl Baseline {
         let took = begun.elapsed();
         assert_eq!(ended.status.code(), Some(0), "{}{}", ended.stdout, ended.stderr);
         let finish = ended.finish();
-        assert_eq!(finish["summary"], "all done", "{finish}");
+        assert_eq!(finish["agentSummary"], "all done", "{finish}");
         let journal = after.journal();
         let conversations = effects(&journal.records).filter_map(|effect| match effect {
             JournaledEffect::Whole(Effect::CallModel { conversation, .. }) => Some(*conversation),

@@ -34,6 +34,7 @@ impl World {
         std::fs::write(world.path().join("out/log"), "").unwrap();
         let config = json!({
             "provider": {"claude": {"retry": {"maxAttempts": 3, "baseMs": 1, "capMs": 10}}},
+            "arbiter": {"mode": "llm"},
             // Commands log what they do outside of the tree. A journal keeps this, and is copied with its world.
             "permissions": {"write": [".", "../out"]},
         });

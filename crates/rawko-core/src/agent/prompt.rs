@@ -3,7 +3,9 @@
 use std::fmt::Write as _;
 
 use super::skills;
-use crate::arbiter::{EarlierTask, ExecutionSummary, execution_text, fence, one_line, plan_text};
+use crate::arbiter::{
+    EarlierTask, ExecutionSummary, RunFacts, checks_text, execution_text, fence, one_line, plan_text,
+};
 use crate::machine::Plan;
 use crate::setup::{AgentSetup, ProjectContext};
 use crate::text::{harmless, truncate};
@@ -134,6 +136,21 @@ pub fn continuation(plan: Option<&Plan>, reason: &str) -> String {
         let _ = write!(text, "\n\n# Plan\n{}", plan_with_step(plan));
     }
     text
+}
+
+/// The checks of the run, as a section of a conversation's first message or of the message with which it continues; empty
+/// where rawko runs none.
+#[must_use]
+pub fn checks(facts: &RunFacts) -> String {
+    let has_checks = facts.checks.as_ref().is_some_and(|checks| !checks.is_empty());
+    let text = checks_text(facts);
+    if !has_checks || text.is_empty() {
+        return String::new();
+    }
+    format!(
+        "\n\n# Checks\nrawko runs these commands itself when you report. Whether they pass decides, so run the same ones before \
+         you report.\n{text}"
+    )
 }
 
 /// The earlier tasks of the session, as a section of a conversation's first message; empty if there are none.

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use super::input::{ErrorCategory, ExecutionSummary, RecordedFacts, RunFacts};
+use super::input::{ErrorCategory, ExecutionSummary, RecordedFacts, RunFacts, VerificationFacts};
 use crate::agent::{Finding, Verdict};
-use crate::facts::{CommandEffect, CommandResult};
+use crate::facts::{CommandEffect, CommandResult, Standing};
 use crate::machine::{CommandFact, ExecutionEnd, ExecutionStatus};
 
 impl ExecutionSummary {
@@ -72,6 +72,8 @@ pub(super) enum Checks {
     Passed,
     /// They ran after the last change, and at least one failed.
     Failed,
+    /// What fails failed before the run as well.
+    RedBefore,
     /// Their programs are missing.
     Unavailable,
     /// They ran, but files have changed since.
@@ -126,7 +128,15 @@ impl<'a> ExecutionRecord<'a> {
     /// The result of the checks for the current tree. A verification that is not stale outweighs them.
     pub(super) fn checks(&self) -> Checks {
         if let Some(verification) = self.run.verification.as_ref().filter(|facts| !facts.is_stale) {
-            return if verification.passed { Checks::Passed } else { Checks::Failed };
+            match verification.standing() {
+                Standing::Passed if verification.worse_other().is_some() => return Checks::Failed,
+                // Where there are none, what agents ran is all that is known.
+                Standing::Passed if verification.commands.is_empty() && self.is_checked_by_rawko() => {}
+                Standing::Passed => return Checks::Passed,
+                Standing::RedBefore => return Checks::RedBefore,
+                Standing::Unavailable => return Checks::Unavailable,
+                Standing::Failed => return Checks::Failed,
+            }
         }
         let mut latest: BTreeMap<&str, CommandResult> = BTreeMap::new();
         let mut stale = false;
@@ -189,8 +199,23 @@ impl<'a> ExecutionRecord<'a> {
 
     /// The verification commands that passed on the tree as it is now.
     pub(super) fn passed_verification(&self) -> impl Iterator<Item = &'a str> {
-        let fresh = self.run.verification.as_ref().filter(|facts| facts.passed && !facts.is_stale);
+        let fresh = self.verification().filter(|facts| facts.passed);
         fresh.into_iter().flat_map(|facts| facts.commands.iter().map(|run| run.command.as_str()))
+    }
+
+    /// The last verification, if it holds for the tree as it is now.
+    pub(super) fn verification(&self) -> Option<&'a VerificationFacts> {
+        self.run.verification.as_ref().filter(|facts| !facts.is_stale)
+    }
+
+    /// Whether rawko runs the checks itself: then nothing that agents saw of checks counts beside it.
+    pub(super) fn is_checked_by_rawko(&self) -> bool {
+        self.run.checks.is_some()
+    }
+
+    /// The executions after the last one that changed files, the newest first.
+    pub(super) fn since_change(&self) -> impl Iterator<Item = &'a ExecutionSummary> {
+        self.newest_first().take_while(|entry| !entry.wrote())
     }
 
     /// How often the agent of the last execution has rejected the work.
@@ -210,8 +235,7 @@ impl<'a> ExecutionRecord<'a> {
 
     /// Whether `agent` has worked since the last change of files.
     pub(super) fn worked_since_change(&self, agent: &str) -> bool {
-        let since = self.entries.iter().rev().take_while(|entry| !entry.wrote());
-        since.into_iter().any(|entry| entry.agent == agent)
+        self.since_change().any(|entry| entry.agent == agent)
     }
 
     /// How often the agent of the last execution failed in the same way, including this time; 0 if it did not fail.

@@ -5,13 +5,17 @@ use std::fmt::Write as _;
 use super::input::{AgentDescription, RunFacts};
 use super::prompt::one_line;
 use super::template::fence;
-use crate::facts::{CommandFact, DiffStat, OwnStatus};
+use crate::facts::{CommandFact, DiffStat, OwnStatus, Proof, Standing};
+
+/// Failures that are named.
+const FAILURES: usize = 10;
 
 /// The run's facts; a line that says so if there are none.
 pub(super) fn text(facts: &RunFacts) -> String {
     let RunFacts {
         changes,
-        verification,
+        verification: _,
+        checks: _,
         repetition,
         budget,
         barred,
@@ -41,22 +45,7 @@ pub(super) fn text(facts: &RunFacts) -> String {
     if let Some(changes) = changes {
         let _ = writeln!(text, "- Change of the tree since the run began: {}", diff(changes));
     }
-    if let Some(verification) = verification {
-        let how = match (verification.passed, verification.is_stale) {
-            (true, false) => "passed, and nothing was written since",
-            (true, true) => "passed, but something may have been written since",
-            (false, false) => "FAILED, and nothing was written since: the task is not done",
-            (false, true) => "FAILED when it was last run; something may have been written since",
-        };
-        let _ = writeln!(text, "- Verification: {how}");
-        for run in &verification.commands {
-            let exit = run.exit_code.map_or_else(|| "no exit code".to_owned(), |code| format!("exit {code}"));
-            let _ = writeln!(text, "    {exit}: {}", one_line(&run.command));
-            if !run.passed() {
-                let _ = writeln!(text, "{}", fence("verification", &run.output));
-            }
-        }
-    }
+    text.push_str(&checks(facts));
     if let Some(repetition) = repetition {
         let _ = writeln!(
             text,
@@ -80,6 +69,65 @@ pub(super) fn text(facts: &RunFacts) -> String {
         let _ = writeln!(text, "- {} cannot work now: {}", barred.agent, one_line(&barred.reason));
     }
     if text.is_empty() { "Nothing yet".to_owned() } else { text.trim_end().to_owned() }
+}
+
+/// The checks that rawko runs, with their results: before the run, and on the last tree on which they ran. Empty where
+/// nothing is known of them.
+pub(crate) fn checks(facts: &RunFacts) -> String {
+    let mut text = String::new();
+    let Some(verification) = &facts.verification else {
+        for command in facts.checks.iter().flatten() {
+            let _ = writeln!(text, "- Check: `{}` (not run yet)", one_line(command));
+        }
+        return text;
+    };
+    let standing = match verification.standing() {
+        Standing::Passed if verification.commands.is_empty() => "no check was found",
+        Standing::Passed => "passed",
+        Standing::RedBefore => "red, as they were before the run",
+        Standing::Unavailable => "could not run",
+        Standing::Failed => "FAILED: the task is not done",
+    };
+    let tree = if verification.is_stale {
+        "on an earlier tree; something may have been written since"
+    } else {
+        "on the tree as it is now"
+    };
+    let _ = writeln!(text, "- Checks that rawko ran: {standing} ({tree})");
+    for run in &verification.commands {
+        let before = verification.before.iter().find(|before| before.command == run.command);
+        let before =
+            before.map_or_else(String::new, |before| format!("before the run {}, now ", before.how()));
+        let counts = run.counts.map_or_else(String::new, |it| {
+            format!(" ({} tests, {} failed, {} skipped)", it.executed, it.failed, it.skipped)
+        });
+        let _ = writeln!(text, "    `{}`: {before}{}{counts}", one_line(&run.command), one_line(&run.how()));
+        if !run.passed() {
+            if !run.failures.is_empty() {
+                let shown: Vec<&str> = run.failures.iter().take(FAILURES).map(String::as_str).collect();
+                let more = run.failures.len().saturating_sub(FAILURES);
+                let more = if more > 0 { format!("; {more} more") } else { String::new() };
+                let _ = writeln!(text, "    What fails: {}{more}", one_line(&shown.join("; ")));
+            }
+            let _ = writeln!(text, "{}", fence("verification", &run.output));
+        }
+    }
+    for other in &verification.others {
+        let _ = writeln!(text, "- Run by an agent, and by rawko again: {}", one_line(&other.line()));
+        if other.is_worse() {
+            let _ = writeln!(text, "{}", fence("verification", &other.now.output));
+        }
+    }
+    match verification.proof {
+        Some(Proof::Task) => text.push_str("- A check failed before the run and passes now.\n"),
+        Some(Proof::Regression) => {
+            text.push_str(
+                "- What passed before the run still passes; no check shows that the task itself is done.\n",
+            );
+        }
+        None => {}
+    }
+    text
 }
 
 /// The agents' performance in this session; a line that says so if none has worked.

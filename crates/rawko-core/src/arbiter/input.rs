@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::{AgentRole, Finding, Transitions, Verdict};
-use crate::facts::{BudgetFacts, CommandRun, DiffStat};
+use crate::facts::{BudgetFacts, CommandRun, DiffStat, OtherCheck, Proof, Standing};
 use crate::machine::{CommandFact, ExecutionEnd, ExecutionStatus, Plan};
 use crate::session::LostWork;
 
@@ -58,6 +58,9 @@ pub struct RunFacts {
     /// The last results of the verification commands.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub verification: Option<VerificationFacts>,
+    /// The checks that rawko runs itself when an execution ends; empty where it found none, absent where it runs none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checks: Option<Vec<String>>,
     /// What the loop detector sees repeating.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub repetition: Option<Repetition>,
@@ -105,8 +108,35 @@ pub struct VerificationFacts {
     pub passed: bool,
     /// Whether something may have been written since.
     pub is_stale: bool,
+    /// What they say as a whole, compared with the tree of the beginning. Absent: what `passed` says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<Standing>,
+    /// What they prove, if they passed and nothing speaks against them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
     /// The commands that were run, with the end of what they printed.
     pub commands: Vec<CommandRun>,
+    /// The same commands on the tree of the beginning, without what they printed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub before: Vec<CommandRun>,
+    /// Checks of agents that were red and that rawko ran as well.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OtherCheck>,
+}
+
+impl VerificationFacts {
+    /// What they say as a whole.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        let plain = if self.passed { Standing::Passed } else { Standing::Failed };
+        self.standing.unwrap_or(plain)
+    }
+
+    /// The first check of an agent that the run made worse.
+    #[must_use]
+    pub fn worse_other(&self) -> Option<&OtherCheck> {
+        self.others.iter().find(|other| other.is_worse())
+    }
 }
 
 /// Something that repeats without any change in tree or plan.

@@ -5,6 +5,7 @@ use super::input::ExecutionSummary;
 use super::rules::{Case, Ruling, asks_only, role_of_step};
 use super::team::{Successor, Worker};
 use crate::agent::{AgentRole, Verdict};
+use crate::facts::{Proof, Standing};
 use crate::machine::{ExecutionEnd, ExecutionStatus};
 
 /// From this count on, another rejection by the same agent says that the approach is wrong.
@@ -26,6 +27,8 @@ const RULES: &[Rule] = &[
     no_verdict,
     nothing_done,
     checks_red,
+    checks_passed,
+    checks_stand,
     special_case,
     planned,
     changed,
@@ -199,9 +202,60 @@ fn checks_red(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
         return Some(Ruling::select("checks-fail-on", thinker, false, "Its checks fail again and again"));
     }
     if fixer.name == last.agent {
-        return Some(Ruling::go_on("checks-failed", true, "Its checks failed after the last change"));
+        let reason = case.failing("Its checks failed after the last change");
+        return Some(Ruling::go_on("checks-failed", true, &reason));
     }
-    Some(Ruling::select("checks-failed", fixer, true, "The checks failed after the last change"))
+    let reason = case.failing("The checks failed after the last change");
+    Some(Ruling::select("checks-failed", fixer, true, &reason))
+}
+
+/// rawko ran the checks on the tree as it is, and they passed. Where none of them failed before the run, they do not show
+/// that the task itself is done: a reviewer looks first, once.
+fn checks_passed(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
+    let verification = case.record.verification().filter(|_| case.record.is_checked_by_rawko())?;
+    let proof = verification.proof?;
+    let is_over = last.status == ExecutionStatus::Success
+        && matches!(last.ended(), Some(ExecutionEnd::Reported | ExecutionEnd::EndTurn))
+        && case.open_step().is_none()
+        && !case.team.has_special(&last.agent);
+    if !is_over {
+        return None;
+    }
+    if proof == Proof::Task || case.is_approved_since_change() {
+        return Some(Ruling::done("checks-passed", has_judged(case, last), last));
+    }
+    match case.reviewer_since_change() {
+        Some(reviewer) => Some(Ruling::select(
+            "checked-not-reviewed",
+            reviewer,
+            true,
+            "The checks pass, as before the run: it has to be read whether the task is done",
+        )),
+        None => Some(Ruling::done("checks-passed", has_judged(case, last), last)),
+    }
+}
+
+/// rawko's checks cannot say whether it is done: what fails failed before, or they could not run.
+fn checks_stand(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
+    let verification = case.record.verification().filter(|_| case.record.is_checked_by_rawko())?;
+    let is_over = last.status == ExecutionStatus::Success && case.open_step().is_none();
+    let reason = match verification.standing() {
+        Standing::RedBefore => "What fails failed before the run as well",
+        Standing::Unavailable => "The checks could not run",
+        Standing::Passed | Standing::Failed => return None,
+    };
+    if !is_over || !case.record.wrote() {
+        return None;
+    }
+    let is_first = case.record.in_a_row() == 1 && case.fixer().is_some_and(|fixer| fixer.name == last.agent);
+    match case.reviewer_since_change() {
+        // To mend it may be the task.
+        Some(_) if is_first && verification.standing() == Standing::RedBefore => {
+            Some(Ruling::go_on("red-as-before", false, &case.failing(reason)))
+        }
+        Some(reviewer) => Some(Ruling::select("checks-say-nothing", reviewer, false, reason)),
+        None => Some(Ruling::done("checks-say-nothing", false, last)),
+    }
 }
 
 /// The text matches a custom transition of the agent. Never certain: words can mislead.
@@ -285,7 +339,7 @@ fn tested(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
         }
         // The task was to run the checks, and they ran.
         Checks::Failed => Some(Ruling::done("reported", false, last)),
-        Checks::None | Checks::Unavailable => proceed(case, last, false),
+        Checks::None | Checks::Unavailable | Checks::RedBefore => proceed(case, last, false),
     }
 }
 
@@ -356,7 +410,7 @@ fn reviewed(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
             )),
             None => Some(Ruling::done("reviewed-and-last", false, last)),
         },
-        Checks::Failed | Checks::None | Checks::Stale | Checks::Unavailable => {
+        Checks::Failed | Checks::None | Checks::Stale | Checks::Unavailable | Checks::RedBefore => {
             Some(Ruling::done("reported", false, last))
         }
     }

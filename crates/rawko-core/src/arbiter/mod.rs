@@ -31,6 +31,7 @@ pub use cache::{PROMPT_VERSION, cache_key, cached_answer, is_cacheable};
 pub use construct::{EVALUATE_HISTORY, SELECT_HISTORY, Sources, evaluate_input, select_input};
 pub(crate) use construct::{handed_over, recent_history, summary_of_result};
 pub use errors::{category_of, recovery_actions, recovery_options};
+pub(crate) use facts::checks as checks_text;
 pub use fallback::{COMPLETE, Fallback, another, follow};
 pub use input::{
     AgentDescription, BarredAgent, ConstraintContext, EarlierTask, ErrorCategory, ErrorContext, ErrorSummary,

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::execution_record::ExecutionRecord;
-use super::input::{ExecutionSummary, RunFacts};
+use super::input::{ExecutionSummary, RunFacts, VerificationFacts};
 use crate::agent::{Finding, Verdict};
 use crate::facts::{self, CommandEffect, CommandFact, CommandResult};
 
@@ -13,8 +13,10 @@ const FINDINGS: usize = 5;
 /// Why a task does not count as done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Objection {
-    /// The newest check after the last change failed.
+    /// The newest check after the last change failed, where rawko runs none itself.
     RedCheck(RedCheck),
+    /// A check of an agent that rawko ran again finds what it did not find before the run. Its words.
+    Worse(String),
     /// An agent rejected the work, and neither was the work changed nor did that agent approve it since.
     Rejected {
         /// The agent.
@@ -47,24 +49,25 @@ pub struct RedCheck {
 }
 
 impl Objection {
-    /// What stands against a COMPLETE after these executions (oldest first), if anything does. A red check does not if
-    /// the verification commands of `verify` include its runner: then these decide.
+    /// What stands against a COMPLETE after these executions (oldest first), if anything does.
     #[must_use]
-    pub fn of(history: &[ExecutionSummary], verify: &[&str]) -> Option<Self> {
-        let facts = RunFacts::default();
-        Self::in_record(&ExecutionRecord::of(history, None, &facts), verify)
+    pub fn of(history: &[ExecutionSummary], facts: &RunFacts) -> Option<Self> {
+        Self::in_record(&ExecutionRecord::of(history, None, facts))
     }
 
-    /// The same for a record. Verification commands that passed on the tree as it is now count as well.
-    pub(super) fn in_record(record: &ExecutionRecord<'_>, verify: &[&str]) -> Option<Self> {
+    /// The same for a record. Where rawko runs the checks, those that agents ran are no evidence beside its own.
+    pub(super) fn in_record(record: &ExecutionRecord<'_>) -> Option<Self> {
         if record.newest_first().all(did_nothing) {
             return Some(Self::NothingDone);
         }
         if let Some(against) = verdict_against(record) {
             return Some(against);
         }
-        let verified = verify.iter().copied().chain(record.passed_verification());
-        let covered: BTreeSet<String> = verified.flat_map(runners).collect();
+        if record.is_checked_by_rawko() {
+            let worse = record.verification().and_then(VerificationFacts::worse_other);
+            return worse.map(|other| Self::Worse(other.line()));
+        }
+        let covered: BTreeSet<String> = record.passed_verification().flat_map(runners).collect();
         let (red, excused) = red_check(record)?;
         let is_covered = match red_runners(&red.command) {
             Some(runners) => runners.is_subset(&covered),
@@ -88,6 +91,7 @@ impl std::fmt::Display for Objection {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::RedCheck(red) => write!(f, "{red}"),
+            Self::Worse(line) => f.write_str(line),
             Self::Rejected { agent, findings } => {
                 write!(f, "{agent} rejected the work, and it was not changed since")?;
                 for finding in findings.iter().take(FINDINGS) {
@@ -266,8 +270,8 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(history: &[ExecutionSummary], verify: &[&str], expected: Option<&str>) {
-        let objection = Objection::of(history, verify).map(|objection| objection.to_string());
+    fn check(history: &[ExecutionSummary], expected: Option<&str>) {
+        let objection = Objection::of(history, &RunFacts::default()).map(|objection| objection.to_string());
         assert_eq!(objection.as_deref(), expected);
     }
 
@@ -276,27 +280,26 @@ mod tests {
     #[test]
     fn the_newest_check_after_the_last_change_counts() {
         let dev = |code| ran("d", 1, true, None, &[("pytest -q", code)]);
-        check(&[dev(0)], &[], None);
-        check(&[dev(1)], &[], RED);
-        check(&[dev(1), ran("d", 2, true, None, &[])], &[], None);
-        check(&[dev(1), ran("t", 2, false, None, &[("python -m pytest tests", 0)])], &[], None);
-        check(&[dev(1), ran("t", 2, false, None, &[("cargo test", 0)])], &[], RED);
-        check(&[dev(127)], &[], None);
-        check(&[ran("d", 1, true, None, &[("grep x y", 1)])], &[], None);
+        check(&[dev(0)], None);
+        check(&[dev(1)], RED);
+        check(&[dev(1), ran("d", 2, true, None, &[])], None);
+        check(&[dev(1), ran("t", 2, false, None, &[("python -m pytest tests", 0)])], None);
+        check(&[dev(1), ran("t", 2, false, None, &[("cargo test", 0)])], RED);
+        check(&[dev(127)], None);
+        check(&[ran("d", 1, true, None, &[("grep x y", 1)])], None);
     }
 
     #[test]
     fn another_runner_behind_the_same_wrapper_takes_nothing_back() {
         let dev = |commands: &[(&str, i32)]| [ran("d", 1, true, None, commands)];
         let red = Some("the last check was red: `uv run pytest` exited with 1");
-        check(&dev(&[("uv run pytest", 1), ("uv run ruff check .", 0)]), &[], red);
-        check(&dev(&[("uv run pytest", 1), ("timeout 60 uv run pytest -x | tail", 0)]), &[], None);
-        check(&dev(&[("uv run pytest", 1)]), &["python -m pytest"], None);
+        check(&dev(&[("uv run pytest", 1), ("uv run ruff check .", 0)]), red);
+        check(&dev(&[("uv run pytest", 1), ("timeout 60 uv run pytest -x | tail", 0)]), None);
         // A command with two runners is taken back by a later run of each.
         let both = ("ruff check . && pytest", 1);
         let red = Some("the last check was red: `ruff check . && pytest` exited with 1");
-        check(&dev(&[both, ("pytest", 0)]), &[], red);
-        check(&dev(&[both, ("pytest", 0), ("ruff check .", 0)]), &[], None);
+        check(&dev(&[both, ("pytest", 0)]), red);
+        check(&dev(&[both, ("pytest", 0), ("ruff check .", 0)]), None);
     }
 
     /// One execution that changed a file and ran these, each with its exit status and how many tests ran.
@@ -320,16 +323,15 @@ mod tests {
     fn a_green_run_of_fewer_tests_takes_nothing_back() {
         let red = ("pytest -q", 1, Some(5));
         let words = Some("the last check was red: `pytest -q` exited with 1 (l)");
-        check(&counted(&[red, ("pytest tests/one.py", 0, Some(2))]), &[], words);
-        check(&counted(&[red, ("pytest -k nosuch", 0, Some(0))]), &[], words);
-        check(&counted(&[red, ("pytest tests > log", 0, None)]), &[], words);
-        check(&counted(&[red, ("pytest -v tests", 0, Some(5))]), &[], None);
-        check(&counted(&[red, ("timeout 9 pytest -q > log", 0, None)]), &[], None);
+        check(&counted(&[red, ("pytest tests/one.py", 0, Some(2))]), words);
+        check(&counted(&[red, ("pytest -k nosuch", 0, Some(0))]), words);
+        check(&counted(&[red, ("pytest tests > log", 0, None)]), words);
+        check(&counted(&[red, ("pytest -v tests", 0, Some(5))]), None);
+        check(&counted(&[red, ("timeout 9 pytest -q > log", 0, None)]), None);
         let uncounted = ("pytest -q", 1, None);
-        check(&counted(&[uncounted, ("pytest tests", 0, None)]), &[], None);
+        check(&counted(&[uncounted, ("pytest tests", 0, None)]), None);
         check(
             &counted(&[uncounted, ("pytest -k nosuch", 0, Some(0))]),
-            &[],
             Some("the last check was red: `pytest -q` exited with 1"),
         );
     }
@@ -339,11 +341,10 @@ mod tests {
     fn a_red_check_in_a_script_is_taken_back_by_any_runner_or_itself() {
         let red = ("bash <<X", 1, Some(3));
         let words = Some("the last check was red: `bash <<X` exited with 1 (l)");
-        check(&counted(&[red]), &[], words);
-        check(&counted(&[red]), &["make test"], None);
-        check(&counted(&[red, ("bash <<X", 0, Some(3))]), &[], None);
-        check(&counted(&[red, ("pytest", 0, Some(3))]), &[], None);
-        check(&counted(&[red, ("pytest", 0, Some(2))]), &[], words);
+        check(&counted(&[red]), words);
+        check(&counted(&[red, ("bash <<X", 0, Some(3))]), None);
+        check(&counted(&[red, ("pytest", 0, Some(3))]), None);
+        check(&counted(&[red, ("pytest", 0, Some(2))]), words);
     }
 
     #[test]
@@ -359,8 +360,8 @@ mod tests {
         };
         let red = "the last check was red: `pytest -q` exited with 1; ";
         let possible = format!("{red}something may have been written since, but no check has passed");
-        check(&history("possible"), &[], Some(&possible));
-        check(&history("sure"), &[], None);
+        check(&history("possible"), Some(&possible));
+        check(&history("sure"), None);
         let sure = format!("{red}files were written since, and no check has passed after that");
         assert_eq!(RedCheck::of(&history("sure")).map(|red| red.to_string()), Some(sure));
     }
@@ -379,16 +380,28 @@ mod tests {
     }
 
     #[test]
-    fn verification_outweighs_a_check_of_the_same_runner_only() {
-        let red = || [ran("d", 1, true, None, &[("pytest -q", 1)])];
-        check(&red(), &["python3 -m pytest"], None);
-        check(&red(), &["cargo test"], RED);
+    fn where_rawko_runs_the_checks_only_what_it_saw_counts() {
+        let red = || [ran("d", 1, true, None, &[("ruff check .", 1)])];
+        let facts = |facts: Value| -> RunFacts { serde_json::from_value(facts).unwrap() };
+        let objection = |facts: &RunFacts| Objection::of(&red(), facts).map(|it| it.to_string());
+        assert_eq!(objection(&facts(json!({"checks": []}))), None);
+        let run =
+            |code: i32| json!({"command": "ruff check .", "exitCode": code, "output": "", "durationMs": 1});
+        let other = |before: i32, stale: bool| {
+            let others = json!([{"now": run(1), "before": run(before)}]);
+            let verification = json!({"passed": true, "isStale": stale, "commands": [], "others": others});
+            facts(json!({"checks": [], "verification": verification}))
+        };
+        let words = "`ruff check .` exited with 1: it passed before, so it is worse than before";
+        assert_eq!(objection(&other(0, false)).as_deref(), Some(words));
+        assert_eq!(objection(&other(0, true)), None, "the tree is another one since");
+        assert_eq!(objection(&other(1, false)), None, "red before as well");
     }
 
     #[test]
     fn a_task_to_run_the_checks_is_done_when_they_ran() {
-        check(&[ran("t", 1, false, Some("approved"), &[("pytest -q", 1)])], &[], None);
-        check(&[ran("d", 1, false, None, &[("pytest -q", 1)])], &[], RED);
+        check(&[ran("t", 1, false, Some("approved"), &[("pytest -q", 1)])], None);
+        check(&[ran("d", 1, false, None, &[("pytest -q", 1)])], RED);
     }
 
     #[test]
@@ -396,17 +409,17 @@ mod tests {
         let rejected = Some("r rejected the work, and it was not changed since\n- it leaks");
         let dev = |n| ran("d", n, true, None, &[]);
         let judged = |agent: &str, n, verdict| ran(agent, n, false, Some(verdict), &[]);
-        check(&[dev(1), judged("r", 2, "rejected")], &["make test"], rejected);
-        check(&[dev(1), judged("r", 2, "rejected"), judged("t", 3, "approved")], &[], rejected);
-        check(&[dev(1), judged("r", 2, "rejected"), judged("r", 3, "approved")], &[], None);
-        check(&[dev(1), judged("r", 2, "rejected"), dev(3)], &[], None);
-        check(&[dev(1), judged("r", 2, "blocked")], &[], Some("r could not judge the work"));
-        check(&[dev(1), judged("t", 2, "blocked"), judged("r", 3, "approved")], &[], None);
+        check(&[dev(1), judged("r", 2, "rejected")], rejected);
+        check(&[dev(1), judged("r", 2, "rejected"), judged("t", 3, "approved")], rejected);
+        check(&[dev(1), judged("r", 2, "rejected"), judged("r", 3, "approved")], None);
+        check(&[dev(1), judged("r", 2, "rejected"), dev(3)], None);
+        check(&[dev(1), judged("r", 2, "blocked")], Some("r could not judge the work"));
+        check(&[dev(1), judged("t", 2, "blocked"), judged("r", 3, "approved")], None);
     }
 
     #[test]
     fn nothing_is_not_done() {
-        check(&[], &[], Some("no agent has done or said anything"));
-        check(&[execution("d", json!({"output": null}))], &[], Some("no agent has done or said anything"));
+        check(&[], Some("no agent has done or said anything"));
+        check(&[execution("d", json!({"output": null}))], Some("no agent has done or said anything"));
     }
 }

@@ -19,6 +19,7 @@ use super::team::{Team, Worker};
 use super::words::stems;
 use super::{judging, selecting};
 use crate::agent::{AgentRole, Verdict};
+use crate::facts::{CheckResult, OtherCheck};
 use crate::machine::{Decision, Plan, PlanStep};
 
 /// The rule that stands in for a COMPLETE against the record.
@@ -92,7 +93,9 @@ impl<'a> Case<'a> {
         }
         let is_done = matches!(ruling.decision, Decision::Complete { .. });
         let proven = || {
-            self.record.checks() == Checks::Passed && self.is_approved() && !self.record.has_unknown_failure()
+            // A command that is not known as a check may be one, where rawko has not run the checks itself.
+            let unknown = self.record.verification().is_none() && self.record.has_unknown_failure();
+            self.record.checks() == Checks::Passed && self.is_approved() && !unknown
         };
         Ruling { certain: ruling.certain && (!is_done || proven()), ..ruling }
     }
@@ -104,12 +107,36 @@ impl<'a> Case<'a> {
         !owes || last.verdict() == Some(Verdict::Approved)
     }
 
+    /// Whether an agent that judges has approved the work as it is.
+    pub(super) fn is_approved_since_change(&self) -> bool {
+        self.record.since_change().any(|entry| entry.verdict() == Some(Verdict::Approved))
+    }
+
+    /// The reviewer, if it has not looked at the work as it is.
+    pub(super) fn reviewer_since_change(&self) -> Option<Worker<'a>> {
+        let reviewer = self.agent_for(AgentRole::Review)?;
+        let has_looked = self.record.since_change().any(|entry| entry.agent == reviewer.name);
+        (!has_looked).then_some(reviewer)
+    }
+
+    /// `what`, with what rawko saw fail.
+    pub(super) fn failing(&self, what: &str) -> String {
+        let Some(verification) = self.record.verification() else { return what.to_owned() };
+        let failed = verification.commands.iter().find(|run| run.result() == CheckResult::Failed);
+        let failed = failed.or_else(|| verification.commands.iter().find(|run| !run.passed()));
+        let worse = || verification.worse_other().map(OtherCheck::line);
+        match failed.map(|run| format!("`{}` {}", run.command, run.how())).or_else(worse) {
+            Some(line) => format!("{what}: {line}"),
+            None => what.to_owned(),
+        }
+    }
+
     /// What stands in for a COMPLETE against the record: the work goes back to whoever changes files.
     pub(super) fn against_record(&self, decision: &Decision) -> Option<Ruling> {
         if !matches!(decision, Decision::Complete { .. }) {
             return None;
         }
-        let reason = Objection::in_record(&self.record, &[])?.to_string();
+        let reason = Objection::in_record(&self.record)?.to_string();
         Some(self.back_to_work(&reason))
     }
 

@@ -66,7 +66,7 @@ fn facts() -> impl Strategy<Value = RunFacts> {
 
 fn check(ruling: Option<Ruling>, record: &ExecutionRecord<'_>) -> Result<(), TestCaseError> {
     let Some(Ruling { decision: Decision::Complete { .. }, rule, certain }) = ruling else { return Ok(()) };
-    let objection = Objection::in_record(record, &[]);
+    let objection = Objection::in_record(record);
     prop_assert!(objection.is_none(), "{rule}: {objection:?}");
     let last = record.last().unwrap();
     prop_assert!(!matches!(last.verdict(), Some(Verdict::Rejected | Verdict::Blocked)), "{rule}");

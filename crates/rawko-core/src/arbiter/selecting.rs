@@ -14,6 +14,10 @@ use crate::machine::{Decision, ExecutionStatus};
 const LONG_TASK: usize = 18;
 /// A task of at most so many words may be small.
 const SHORT_TASK: usize = 12;
+/// A task of at least so many words is planned first.
+const LARGE_TASK: usize = 120;
+/// So is one with at least so many items.
+const MANY_ITEMS: usize = 4;
 /// From this count on, the same error means that another attempt is useless.
 const AGAIN: usize = 2;
 /// From this count on, that is certain.
@@ -128,12 +132,19 @@ fn after_verification(case: &Case<'_>, error: &ErrorContext) -> Option<Ruling> {
     if error.tool.as_deref() == Some(RECORD) {
         return Some(Ruling::select("record-against-it", fixer, true, &error.message));
     }
-    Some(Ruling::select(
-        "verification-failed",
-        fixer,
-        true,
-        "The verification commands say that it is not done",
-    ))
+    Some(Ruling::select("verification-failed", fixer, true, &error.message))
+}
+
+impl Case<'_> {
+    /// Whether rawko has checks for the project, and the task asks for a change that is neither large nor to be planned:
+    /// the agent that changes files begins, and the checks say what is missing.
+    fn is_plainly_checked(&self) -> bool {
+        let has_checks = self.facts.checks.as_ref().is_some_and(|checks| !checks.is_empty());
+        let items = self.task.lines().filter(|line| line.trim_start().starts_with(['-', '*'])).count();
+        let is_large = self.task.split_whitespace().count() >= LARGE_TASK || items >= MANY_ITEMS;
+        let asks_for_more = self.task.contains('?') || stems(self.task).contains("plan");
+        has_checks && !is_large && !asks_for_more
+    }
 }
 
 fn stuck(case: &Case<'_>, error: &ErrorContext, certain: bool) -> Option<Ruling> {
@@ -188,7 +199,7 @@ fn beginning(case: &Case<'_>) -> Option<Ruling> {
         AgentRole::Test
     } else if looks_only || role_of_step(case.task) == Some(AgentRole::Review) {
         AgentRole::Review
-    } else if words <= SHORT_TASK && asks(&["typo", "bump", "renam"]) {
+    } else if words <= SHORT_TASK && asks(&["typo", "bump", "renam"]) || case.is_plainly_checked() {
         AgentRole::Implement
     } else {
         AgentRole::Plan
@@ -198,7 +209,8 @@ fn beginning(case: &Case<'_>) -> Option<Ruling> {
         Some(worker) => {
             let plainly_long =
                 role == AgentRole::Plan && words >= LONG_TASK && !case.task.contains('?') && !looks_only;
-            Some(Ruling::select("beginning", worker, plainly_long, reason))
+            let is_checked = role == AgentRole::Implement && case.is_plainly_checked();
+            Some(Ruling::select("beginning", worker, plainly_long || is_checked, reason))
         }
         None => {
             let worker = case.fixer()?;

@@ -56,6 +56,15 @@ pub(crate) fn runners_of(command: &str) -> BTreeSet<String> {
     Script::read(command, 0).map(|script| script.runners()).unwrap_or_default()
 }
 
+/// The checks in a command as command lines of their own, each to be run in the folder of the project, wherever that
+/// lies. Those are left out whose words are not known before they run, or that name a place outside the project.
+pub(crate) fn check_lines(command: &str, project: &str) -> Vec<String> {
+    let Some(script) = Script::read(command, 0) else { return Vec::new() };
+    let mut lines = Vec::new();
+    script.add_check_lines(&mut String::new(), project.trim_end_matches('/'), &mut lines);
+    lines
+}
+
 /// Whether two commands run the same checks with the same arguments, whatever stands around these. Commands without known
 /// checks are the same if their texts are.
 pub(crate) fn are_same_checks(one: &str, other: &str) -> bool {
@@ -149,6 +158,35 @@ impl Script {
         checks.collect()
     }
 
+    /// `folder` is where the commands run, below the project; empty for the project itself.
+    fn add_check_lines(&self, folder: &mut String, project: &str, lines: &mut Vec<String>) {
+        for (part, simple) in self.parts.iter().zip(&self.parsed.commands) {
+            let words: Option<Vec<&str>> = simple.words.iter().map(ShellWord::text).collect();
+            if let Some(["cd", to]) = words.as_deref() {
+                match inside(to, project) {
+                    Some(to) if to.is_empty() || to == "." => {}
+                    Some(to) if folder.is_empty() => *folder = to.to_owned(),
+                    Some(to) => *folder = format!("{folder}/{to}"),
+                    None => return,
+                }
+            } else if let Some(nested) = &part.nested {
+                nested.add_check_lines(&mut folder.clone(), project, lines);
+            } else if part.is_check
+                && simple.assignments.is_empty()
+                && let Some(words) = words
+                && !project.is_empty()
+                && !words.iter().any(|word| word.contains(project))
+            {
+                let words: Vec<String> = words.into_iter().map(quoted).collect();
+                let line = words.join(" ");
+                let line = if folder.is_empty() { line } else { format!("cd {} && {line}", quoted(folder)) };
+                if !lines.contains(&line) {
+                    lines.push(line);
+                }
+            }
+        }
+    }
+
     fn after_check(&self) -> CommandEffect {
         let Some(last) = self.parts.iter().rposition(|part| part.is_check) else {
             return CommandEffect::Reads;
@@ -189,6 +227,25 @@ impl Part {
         let effect = if last.is_interpreted { CommandEffect::Unknown } else { effect_of_words(last.words) };
         Self { is_check: false, effect: effect.max(redirections), writes_text, nested: None }
     }
+}
+
+/// A folder as seen from the project; `None` where it may lie outside of it.
+fn inside<'a>(folder: &'a str, project: &str) -> Option<&'a str> {
+    let within = match folder.strip_prefix(project) {
+        Some(rest) if rest.is_empty() || rest.starts_with('/') => rest.trim_start_matches('/'),
+        _ => folder,
+    };
+    let stays = !within.starts_with(['/', '~', '-']) && !within.split('/').any(|part| part == "..");
+    stays.then(|| within.trim_end_matches('/'))
+}
+
+/// A word as the shell takes it for itself.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// The argument of `bash -c`, in its usual forms.
@@ -345,6 +402,29 @@ mod tests {
             ("ls", "cat a", false),
         ] {
             assert_eq!(are_same_checks(one, other), expected, "{one} / {other}");
+        }
+    }
+
+    #[test]
+    fn a_check_can_be_run_again_without_what_stands_around_it() {
+        for (command, expected) in [
+            ("ruff check . 2>&1 | tail -5", "ruff check ."),
+            ("cd /w/p && timeout 60 mypy src > log; true", "timeout 60 mypy src"),
+            ("cd web && cd app && npx eslint 'a b'", "cd web/app && npx eslint 'a b'"),
+            (
+                "cargo fmt --check; cargo clippy -- -D warnings",
+                "cargo fmt --check | cargo clippy -- -D warnings",
+            ),
+            ("bash -lc 'cd web && npm run lint'", "cd web && npm run lint"),
+            ("for f in a b; do ruff check $f; done", ""),
+            ("ruff check \"$F\"", ""),
+            ("cd .. && make lint", ""),
+            ("cd /elsewhere && make lint", ""),
+            ("ruff check /w/p/a.py", ""),
+            ("X=1 make lint", ""),
+            ("ls", ""),
+        ] {
+            assert_eq!(check_lines(command, "/w/p").join(" | "), expected, "{command}");
         }
     }
 

@@ -78,7 +78,7 @@ pub enum EffectAnswer {
         /// The reason, for people.
         message: String,
     },
-    /// `Verify` ran the verification commands, all of them or up to the first that failed.
+    /// `Verify` ran the checks.
     VerificationFinished {
         /// Their results.
         verification: Verification,

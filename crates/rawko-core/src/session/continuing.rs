@@ -81,7 +81,11 @@ impl CarriedOver {
         self.tasks.push(EarlierTask {
             task: truncate(task.trim(), EARLIER_CHARS),
             status: outcome.status.as_str().to_owned(),
-            summary: truncate(outcome.summary.trim(), EARLIER_CHARS),
+            summary: {
+                let words = [Some(outcome.summary.trim()), outcome.agent_summary.as_deref().map(str::trim)];
+                let words: Vec<&str> = words.into_iter().flatten().collect();
+                truncate(&words.join(" "), EARLIER_CHARS)
+            },
         });
         let old = self.tasks.len().saturating_sub(EARLIER_TASKS);
         self.tasks.drain(..old);

@@ -104,12 +104,15 @@ pub enum Effect {
         /// The execution that has just ended.
         iteration: u32,
     },
-    /// Run the verification commands, in order, up to the first that fails; answered by `VerificationFinished`.
+    /// Run the checks, in order; answered by `VerificationFinished`.
     Verify {
         /// Its id.
         id: EffectId,
         /// The command lines, as `bash -c` takes them.
         commands: Vec<String>,
+        /// Checks that agents ran and saw fail, to be run in copies of the tree as it is and as it was.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        others: Vec<String>,
         /// Longest time of one command, in milliseconds.
         timeout_ms: u64,
         /// Further files that are checks, as globs.

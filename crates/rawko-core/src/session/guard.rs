@@ -8,7 +8,7 @@ use super::tree::Freshness;
 use crate::agent::execution::Execution;
 use crate::arbiter::{BarredAgent, Repetition, RunFacts, VerificationFacts, another, follow};
 use crate::error::{ErrorCode, ErrorInfo};
-use crate::facts::{BudgetFacts, CommandRun, Verification};
+use crate::facts::{BudgetFacts, CommandRun, OtherCheck, Verification};
 use crate::machine::Decision;
 use crate::message::ToolCall;
 use crate::note::DecisionPoint;
@@ -17,8 +17,8 @@ use crate::tool::{ToolAccess, ToolOutcome};
 
 /// Name of the rule by which a guard overrules the arbiter.
 pub const GUARD_RULE: &str = "guard";
-/// Bytes of a verification command's output that the arbiter is shown.
-const OUTPUT_BYTES: usize = 1_200;
+/// Bytes of a verification command's output that the arbiter and the agents are shown.
+const OUTPUT_BYTES: usize = 2_000;
 
 /// A decision after the guards have seen it.
 pub(super) enum Guarded {
@@ -30,6 +30,16 @@ pub(super) enum Guarded {
     Nobody(ErrorInfo, LimitKind),
 }
 
+/// A run with the ends of its output.
+fn cut(run: &CommandRun) -> CommandRun {
+    CommandRun { output: keep_ends(&run.output, OUTPUT_BYTES), ..run.clone() }
+}
+
+/// A run without its output.
+fn bare(run: &CommandRun) -> CommandRun {
+    CommandRun { output: String::new(), ..run.clone() }
+}
+
 impl Ledger {
     /// Collects the facts for the arbiter.
     pub(super) fn gather_facts(&mut self) {
@@ -39,10 +49,18 @@ impl Ledger {
         let verification = verification.map(|(verification, freshness)| VerificationFacts {
             passed: verification.passed(),
             is_stale: *freshness == Freshness::Stale,
-            commands: verification
-                .runs
+            standing: Some(verification.standing()),
+            proof: verification.proof(),
+            commands: verification.runs.iter().map(cut).collect(),
+            before: verification.baseline.iter().flat_map(|it| &it.runs).map(bare).collect(),
+            others: verification
+                .others
                 .iter()
-                .map(|run| CommandRun { output: keep_ends(&run.output, OUTPUT_BYTES), ..run.clone() })
+                .map(|other| OtherCheck {
+                    now: cut(&other.now),
+                    before: other.before.as_ref().map(bare),
+                    ..other.clone()
+                })
                 .collect(),
         });
         let barred = self.setup.agents.keys().filter_map(|agent| {
@@ -53,6 +71,7 @@ impl Ledger {
         self.facts = RunFacts {
             changes: tree.changes.clone(),
             verification,
+            checks: self.setup.verify.as_ref().map(|verify| verify.commands.clone()),
             repetition: self.detector.noticed(),
             budget: Some(self.remaining_worth_telling()).filter(|left| *left != BudgetFacts::default()),
             barred,

@@ -552,7 +552,7 @@ mod tests {
                 exit_code: Some(101),
                 output: output.into(),
                 duration_ms: 1,
-                counts: None,
+                ..crate::facts::CommandRun::default()
             }],
             tree: Some(tree.into()),
             ..Verification::default()

@@ -6,7 +6,7 @@ use super::ledger::Ledger;
 use super::shared::Shared;
 use super::tree::Freshness;
 use crate::error::{ErrorCode, ErrorInfo};
-use crate::facts::Verification;
+use crate::facts::{Proof, Verification};
 use crate::integrity::{Doubt, DoubtReason};
 use crate::machine::State;
 use crate::text::truncate;
@@ -78,8 +78,11 @@ impl LimitKind {
 pub struct Outcome {
     /// How it ended.
     pub status: Status,
-    /// What was achieved, or why not.
+    /// What rawko itself knows of it: what the checks say, what was achieved, or why not.
     pub summary: String,
+    /// What the agents and the arbiter say of it: the words of the COMPLETE, or the last report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent_summary: Option<String>,
     /// Executions that the task has begun, including those that a fork shares.
     pub iterations: u32,
     /// Tokens of the task's own model calls, without the shared part of a fork and earlier tasks of the session.
@@ -103,6 +106,9 @@ pub struct Outcome {
     /// The limit that stopped it, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<LimitKind>,
+    /// What the checks prove; with `verified`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proof: Option<Proof>,
     /// Why a finished task is claimed and not verified.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<Doubt>,
@@ -204,6 +210,7 @@ impl Outcome {
         Self {
             status: Status::Failed,
             summary: error.message.clone(),
+            agent_summary: None,
             iterations: 0,
             usage: Usage::default(),
             cost_usd: None,
@@ -213,6 +220,7 @@ impl Outcome {
             files_modified_partial: false,
             duration_ms: 0,
             limit: None,
+            proof: None,
             doubt: None,
             verification: None,
             error: Some(error),
@@ -229,6 +237,7 @@ impl Ledger {
         Outcome {
             status: Status::Failed,
             summary: error.message.clone(),
+            agent_summary: self.last_report(),
             iterations: self.own_iterations(),
             usage: own.usage,
             cost_usd: own.cost_usd(),
@@ -238,6 +247,7 @@ impl Ledger {
             files_modified_partial: self.tree.is_unseen(),
             duration_ms: self.own_duration(at),
             limit: None,
+            proof: None,
             doubt: None,
             verification: self.tree.fresh().cloned(),
             error: Some(error),
@@ -251,6 +261,9 @@ impl Ledger {
         let doubt = |reason, message: &str| Doubt { reason, message: message.to_owned() };
         match (&self.setup.verify, &self.tree.verification) {
             (None, _) => doubt(DoubtReason::NothingToRun, "no command verified it"),
+            (Some(verify), _) if verify.commands.is_empty() => {
+                doubt(DoubtReason::NothingToRun, "no check was found")
+            }
             (Some(_), Some((verification, Freshness::Fresh))) => verification
                 .doubt()
                 .unwrap_or_else(|| doubt(DoubtReason::NothingToRun, "no verification command was run")),
@@ -275,19 +288,30 @@ impl Ledger {
             _ if out_of_budget => Status::Limited,
             _ => Status::Failed,
         };
-        let summary = match (status, &context.last_decision, &error) {
-            (Status::Verified | Status::Claimed, Some(decision), _) => {
-                format!("{}{}", decision.reason(), self.against_the_end())
+        let proof = self.tree.fresh().and_then(Verification::proof).filter(|_| status == Status::Verified);
+        let doubt = (status == Status::Claimed).then(|| self.doubt());
+        let agent_summary = match (status, &context.last_decision) {
+            (Status::Verified | Status::Claimed, decision) => {
+                decision.as_ref().map(|decision| decision.reason().to_owned())
             }
-            (Status::Verified | Status::Claimed, None, _) => String::new(),
+            (Status::Failed | Status::Limited | Status::Cancelled, _) => self.last_report(),
+        };
+        let summary = match (status, &error) {
+            (Status::Verified, _) => format!("{}{}", self.proven(), self.against_the_end()),
+            (Status::Claimed, _) => {
+                let why = doubt.as_ref().map(|doubt| doubt.message.clone()).unwrap_or_default();
+                let is_red = doubt.as_ref().is_some_and(|doubt| doubt.reason == DoubtReason::RedBefore);
+                let word = if is_red { "Not verified" } else { "Claimed done, not verified" };
+                format!("{word}: {}{}", Self::sentence(&why), self.against_the_end())
+            }
             (Status::Cancelled, ..) => "Cancelled.".to_owned(),
-            (Status::Limited, _, Some(error)) if out_of_budget => {
+            (Status::Limited, Some(error)) if out_of_budget => {
                 format!("Stopped: {}.{}", error.message, self.achieved())
             }
             (Status::Limited, ..) => {
                 format!("Stopped: all {} iterations are used up.{}", self.own_iterations(), self.achieved())
             }
-            (Status::Failed, _, Some(error)) => {
+            (Status::Failed, Some(error)) => {
                 let times = context.consecutive_failures;
                 let what = Self::sentence(&error.message);
                 let failed = match times {
@@ -297,13 +321,14 @@ impl Ledger {
                 };
                 format!("{failed}: {what}{}", self.tried())
             }
-            (Status::Failed, _, None) => "Failed.".to_owned(),
+            (Status::Failed, None) => "Failed.".to_owned(),
         };
         let keeps_error = matches!(status, Status::Failed | Status::Limited);
         let own = self.own_calls();
         Outcome {
             status,
             summary,
+            agent_summary: agent_summary.filter(|words| !words.trim().is_empty()),
             iterations: self.own_iterations(),
             usage: own.usage,
             cost_usd: own.cost_usd(),
@@ -318,7 +343,8 @@ impl Ledger {
                 _ if context.limited => Some(LimitKind::Iterations),
                 limit => limit,
             },
-            doubt: (status == Status::Claimed).then(|| self.doubt()),
+            proof,
+            doubt,
             verification: self.tree.fresh().cloned(),
             error: error.filter(|_| keeps_error),
             earlier_tasks: self.carried.ended.clone(),

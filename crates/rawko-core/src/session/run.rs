@@ -68,6 +68,7 @@ impl Run {
     pub(super) fn apply(&mut self, at: Timestamp, event: &Event) -> Reaction {
         let before = std::mem::replace(&mut self.ledger.now, at);
         self.ledger.before_event(at);
+        self.ledger.tree.just_checked = false;
         let mut reaction = Reaction::default();
         match event {
             Event::TaskStarted { .. } => reaction.ignored = true,
@@ -218,6 +219,10 @@ impl Run {
                     event
                 }
             };
+            if self.ledger.ends_unchecked(&event) {
+                next = Phase::last_checks(event, &mut self.ledger, reaction);
+                continue;
+            }
             match self.step(&event, reaction) {
                 Some(following) => next = following,
                 None => return,

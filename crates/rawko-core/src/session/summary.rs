@@ -1,10 +1,10 @@
-//! What a run that was stopped by a limit has achieved, in a few sentences: the plan, the files, the last verification
-//! and the last report. What is not known is left out.
+//! What a run that was stopped by a limit has achieved, in a few sentences: the plan, the files, and what the
+//! checks said. What is not known is left out.
 
 use super::ledger::Ledger;
 use super::tree::Freshness;
 use crate::arbiter::RedCheck;
-use crate::facts::{CommandEffect, Verification};
+use crate::facts::{CommandEffect, Standing, Verification};
 use crate::machine::StepStatus;
 use crate::text::truncate;
 
@@ -16,19 +16,14 @@ const REPORT_CHARS: usize = 1_000;
 impl Ledger {
     /// One sentence for each thing that is known, each with a space before it.
     pub(super) fn achieved(&self) -> String {
-        let sentences = [
-            self.plan_progress(),
-            self.changed_files(),
-            self.last_verification(),
-            self.last_check(),
-            self.last_report(),
-        ];
+        let sentences =
+            [self.plan_progress(), self.changed_files(), self.last_verification(), self.last_check()];
         sentences.into_iter().flatten().map(|sentence| format!(" {sentence}")).collect()
     }
 
-    /// For a run that failed: how often the last agent was tried, whether the last check was red, and the last report.
+    /// For a run that failed: how often the last agent was tried, and what the checks say.
     pub(super) fn tried(&self) -> String {
-        let sentences = [self.attempts(), self.last_check(), self.last_report()];
+        let sentences = [self.attempts(), self.last_verification(), self.last_check()];
         sentences.into_iter().flatten().map(|sentence| format!(" {sentence}")).collect()
     }
 
@@ -40,8 +35,8 @@ impl Ledger {
         format!("{}.", message.trim_end())
     }
 
-    /// For a run that ends as done although its last check was red, or although an agent rejected the work and did not
-    /// judge it again. One sentence each.
+    /// For a run that ends as done: checks of agents that are red, and an agent that rejected the work and did not judge it
+    /// again. One sentence each.
     pub(super) fn against_the_end(&self) -> String {
         let is_verified = self.tree.fresh().is_some_and(Verification::passed);
         // What passed after a change is newer than the check.
@@ -49,8 +44,10 @@ impl Ledger {
         let rejected = self.unanswered_rejection().map(|agent| {
             format!("{agent} rejected the work; it was changed since, and {agent} did not judge it again.")
         });
-        let sentences = [red.map(|red| as_sentence(&red)), rejected];
-        sentences.into_iter().flatten().map(|sentence| format!(" {sentence}")).collect()
+        let others = self.tree.fresh().into_iter().flat_map(|verification| &verification.others);
+        let others = others.filter(|other| !other.now.passed()).map(|other| format!("{}.", other.line()));
+        let sentences = others.chain(red.map(|red| as_sentence(&red))).chain(rejected);
+        sentences.map(|sentence| format!(" {sentence}")).collect()
     }
 
     fn attempts(&self) -> Option<String> {
@@ -84,21 +81,50 @@ impl Ledger {
 
     fn last_verification(&self) -> Option<String> {
         let (verification, freshness) = self.tree.verification.as_ref()?;
-        let how = match verification.runs.iter().find(|run| !run.passed()) {
-            None if verification.had_nothing_to_prove() => return None,
-            None => "passed".to_owned(),
-            Some(failed) => format!("failed at `{}`", failed.command),
+        let how = match verification.worst() {
+            None if verification.runs.is_empty() => return None,
+            None => "The checks passed".to_owned(),
+            Some(run) if verification.standing() == Standing::RedBefore => {
+                format!("The check `{}` {}, as before the run", run.command, run.how())
+            }
+            Some(run) => format!("The check `{}` {}", run.command, run.how()),
         };
         let since = match freshness {
             Freshness::Fresh => "",
             Freshness::Stale => "; something may have been written since",
         };
-        Some(format!("The last verification {how}{since}."))
+        Some(format!("{how}{since}."))
     }
 
-    fn last_report(&self) -> Option<String> {
+    /// The last report of an agent.
+    pub(super) fn last_report(&self) -> Option<String> {
         let output = self.machine.context().history.iter().rev().find_map(|entry| entry.output.as_deref())?;
-        Some(format!("Last report: {}", truncate(output, REPORT_CHARS)))
+        Some(truncate(output, REPORT_CHARS))
+    }
+
+    /// What the checks of a verified run prove.
+    pub(super) fn proven(&self) -> String {
+        let Some(verification) = self.tree.fresh() else { return String::new() };
+        let list = |commands: Vec<&str>| {
+            commands.iter().map(|command| format!("`{command}`")).collect::<Vec<_>>().join(", ")
+        };
+        let all = list(verification.runs.iter().map(|run| run.command.as_str()).collect());
+        let passes = if verification.runs.len() == 1 { "passes" } else { "pass" };
+        let before = verification.runs.iter().filter_map(|run| verification.before(run));
+        let red: Vec<&str> =
+            before.clone().filter(|run| !run.passed()).map(|run| run.command.as_str()).collect();
+        let how = if !red.is_empty() {
+            format!("{} failed before the run", list(red))
+        } else if let Some(first) = verification.new_tests.first() {
+            let more = verification.new_tests.len() - 1;
+            let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+            format!("a test that the run added fails without its change: {first}{more}")
+        } else if before.count() == 0 {
+            "how it was before the run is not known, and that the task is done is the agents' word".to_owned()
+        } else {
+            "as before the run; that the task is done is the agents' word".to_owned()
+        };
+        format!("Verified: {all} {passes}; {how}.")
     }
 }
 

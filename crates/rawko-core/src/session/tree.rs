@@ -12,6 +12,10 @@ const REPORTERS: &[&str] = &["Write", "Edit"];
 pub(super) struct TreeEvidence {
     /// The last verification, and whether something may have been written since.
     pub(super) verification: Option<(Verification, Freshness)>,
+    /// The checks ran, or were tried, before the run ends as failed or because of a limit.
+    pub(super) had_last_checks: bool,
+    /// The checks ran within the event that is handled now.
+    pub(super) just_checked: bool,
     /// What the run had changed when the tree was last inspected.
     pub(super) changes: Option<DiffStat>,
     /// Files that tools wrote, in order of their first writing; bounded.
@@ -38,6 +42,7 @@ pub(super) enum Freshness {
 impl TreeEvidence {
     /// Something may have been written: earlier proofs no longer hold.
     pub(super) fn touched(&mut self) {
+        self.had_last_checks = false;
         if let Some((_, freshness)) = &mut self.verification {
             *freshness = Freshness::Stale;
         }
@@ -47,6 +52,12 @@ impl TreeEvidence {
     pub(super) fn fresh(&self) -> Option<&Verification> {
         let (verification, freshness) = self.verification.as_ref()?;
         (*freshness == Freshness::Fresh).then_some(verification)
+    }
+
+    /// Whether the run changed something, or may have.
+    pub(super) fn has_changed(&self) -> bool {
+        let changed = self.changes.as_ref().map(|changes| !changes.is_empty());
+        changed.unwrap_or(self.unseen || !self.written.is_empty()) || !self.written.is_empty()
     }
 
     /// A call of `tool` begins that may change something. Which files, some tools report themselves.
@@ -75,6 +86,13 @@ impl TreeEvidence {
 
     /// The tree was inspected.
     pub(super) fn inspected(&mut self, inspection: &TreeInspection) {
+        if let Some((verification, freshness)) = &mut self.verification
+            && !verification.tree_changed
+            && verification.tree.as_deref() == Some(inspection.tree.as_str())
+        {
+            // What was written since is not in the tree, or was undone.
+            *freshness = Freshness::Fresh;
+        }
         self.changes = Some(inspection.run.clone());
         self.changed.clone_from(&inspection.files);
         self.unseen = false;

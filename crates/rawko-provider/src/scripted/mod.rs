@@ -61,6 +61,10 @@ impl Provider for Scripted {
         "scripted"
     }
 
+    fn plays_a_script(&self) -> bool {
+        true
+    }
+
     fn resumed(&self, answered: &[Purpose]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         for purpose in answered {

@@ -273,7 +273,7 @@ pub struct ArbiterConfig {
     pub temperature: f64,
     /// Whether a cached answer may replace a model call: `true`, `false`, or by question.
     pub cache: CacheConfig,
-    /// `llm` asks a model, `hybrid` only if the rules are not certain, `rules` never.
+    /// `hybrid` lets the rules decide where they are certain, and asks a model elsewhere; `llm` always asks, `rules` never.
     pub mode: ArbiterMode,
 }
 
@@ -285,7 +285,7 @@ impl Default for ArbiterConfig {
             max_tokens: 1024,
             temperature: 0.3,
             cache: CacheConfig::default(),
-            mode: ArbiterMode::Llm,
+            mode: ArbiterMode::Hybrid,
         }
     }
 }

@@ -162,7 +162,9 @@ fn ask_the_same(a: &Effect, b: &Effect) -> bool {
         (Effect::Recall { agent: p, .. }, Effect::Recall { agent: q, .. }) => p == q,
         (Effect::Remember { draft: p, .. }, Effect::Remember { draft: q, .. }) => p == q,
         (Effect::InspectTree { iteration: p, .. }, Effect::InspectTree { iteration: q, .. }) => p == q,
-        (Effect::Verify { commands: p, .. }, Effect::Verify { commands: q, .. }) => p == q,
+        (Effect::Verify { commands: p, others: a, .. }, Effect::Verify { commands: q, others: b, .. }) => {
+            p == q && a == b
+        }
         (Effect::StartTimer { purpose: p, .. }, Effect::StartTimer { purpose: q, .. }) => p == q,
         // Effects of different kinds, or that nothing answers.
         _ => false,

@@ -108,7 +108,7 @@ impl Replica {
         self.folder.path().join("bin")
     }
 
-    /// Runs commands in it, in order, up to the first that fails.
+    /// Runs commands in it, in order. What they print names the copy's folder as if it were the original.
     pub(super) async fn run(
         &self,
         runner: &CommandRunner,
@@ -125,8 +125,21 @@ impl Replica {
         if self.programs().is_dir() {
             runner = runner.finding(self.programs());
         }
-        runner.run_all(commands, timeout).await
+        let mut runs = runner.run_all(commands, timeout).await;
+        let (copy, original) = (self.root.display().to_string(), self.toplevel.display().to_string());
+        for run in &mut runs {
+            run.output = run.output.replace(&copy, &original);
+            for failure in &mut run.failures {
+                *failure = failure.replace(&without_figures(&copy), &without_figures(&original));
+            }
+        }
+        runs
     }
+}
+
+/// As failures hold it.
+fn without_figures(path: &str) -> String {
+    path.chars().filter(|c| !c.is_ascii_digit()).collect()
 }
 
 /// Links what lies around the project in its repository: `inside` is the project's place in it.

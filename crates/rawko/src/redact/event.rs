@@ -77,11 +77,16 @@ impl Redactor {
                 self.clean(message);
             }
             Event::Answered { effect: _, answer: EffectAnswer::VerificationFinished { verification } } => {
-                let Verification { runs, baseline, original, flaky, .. } = verification;
+                let Verification { runs, baseline, original, flaky, others, .. } = verification;
                 let before = baseline.iter_mut().flat_map(|baseline| &mut baseline.runs);
                 let again = original.iter_mut().flat_map(|original| &mut original.runs);
-                let all = runs.iter_mut().chain(flaky).chain(before).chain(again);
-                all.for_each(|run| self.mask(&mut run.output));
+                let others = others
+                    .iter_mut()
+                    .flat_map(|other| std::iter::once(&mut other.now).chain(&mut other.before));
+                for run in runs.iter_mut().chain(flaky).chain(before).chain(again).chain(others) {
+                    self.mask(&mut run.output);
+                    self.clean_all(run.failures.iter_mut().chain(&mut run.unavailable));
+                }
                 self.clean_all(original.iter_mut().filter_map(|original| original.problem.as_mut()));
             }
             Event::SessionResumed { changed_files, verify: _, limits: _, lost } => {
@@ -278,9 +283,11 @@ mod tests {
             json!({"type": "TreeInspected", "effect": 3, "inspection": {"tree": "t", "execution": figures, "run": figures,
                 "files": [CANARY], "executionFiles": [CANARY]}}),
         );
-        let runs = json!([{"command": "make test", "exitCode": 1, "output": CANARY, "durationMs": 1}]);
+        let run = json!({"command": "make test", "exitCode": 1, "output": CANARY, "durationMs": 1,
+            "failures": [CANARY], "unavailable": CANARY});
+        let runs = json!([run]);
         check(json!({"type": "VerificationFinished", "effect": 3, "verification": {
-            "runs": runs, "flaky": runs, "baseline": {"runs": runs, "tree": "t"},
+            "runs": runs, "flaky": runs, "others": [{"now": run, "before": run}], "baseline": {"runs": runs, "tree": "t"},
             "original": {"runs": runs, "problem": CANARY}}}));
         check(json!({"type": "SessionResumed", "changedFiles": [CANARY]}));
         check(json!({"type": "CancelRequested", "reason": CANARY}));

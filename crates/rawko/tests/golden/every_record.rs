@@ -4,7 +4,7 @@
 use rawko::journal::{ForkedFrom, JournalHeader, StepRecord};
 use rawko_core::agent::Importance;
 use rawko_core::approval::{Approval, ApprovalQuestion};
-use rawko_core::facts::{CommandRun, DiffStat, TestCounts, TreeInspection, Verification};
+use rawko_core::facts::{CommandRun, DiffStat, OtherCheck, Proof, TestCounts, TreeInspection, Verification};
 use rawko_core::hosted::{HostedBlock, HostedResult, HostedWire};
 use rawko_core::integrity::{
     Baseline, ChangedChecks, CheckChange, CheckChangeKind, Doubt, DoubtReason, Integrity, IntegrityResult,
@@ -239,6 +239,7 @@ pub(crate) fn step() -> StepRecord {
     effects.push(Effect::Verify {
         id: EffectId(6),
         commands: vec!["cargo test".into()],
+        others: vec!["ruff check .".to_owned()],
         timeout_ms: 900_000,
         tests: vec!["checks/**".into()],
         changed_checks: ChangedChecks::Allow,
@@ -257,12 +258,14 @@ pub(crate) fn step() -> StepRecord {
     effects.push(Effect::Abandon { id: EffectId(4) });
     for status in [Status::Verified, Status::Claimed, Status::Failed, Status::Limited, Status::Cancelled] {
         let outcome = Outcome {
+            proof: Some(Proof::Regression),
             doubt: (status == Status::Claimed).then(|| Doubt {
                 reason: DoubtReason::ChecksChanged,
                 message: "the run changed what checks it".into(),
             }),
             status,
             summary: "how it ended".into(),
+            agent_summary: Some("all done".into()),
             iterations: 3,
             usage: usage(),
             cost_usd: Some(0.125),
@@ -467,6 +470,9 @@ fn verification() -> Verification {
         output: "1 failed".into(),
         duration_ms: 800,
         counts: Some(TestCounts { executed: 3, failed: 1, skipped: 2 }),
+        failures: vec!["tests::adds".to_owned()],
+        unavailable: Some("`tox` is missing".to_owned()),
+        timed_out: true,
     };
     let integrity = Integrity {
         advice: None,
@@ -483,7 +489,9 @@ fn verification() -> Verification {
         integrity: Some(integrity),
         baseline: Some(Baseline { runs: vec![run.clone()], tree: "abc122".into() }),
         original: Some(OriginalRun { runs: vec![run.clone()], problem: Some("took too long".into()) }),
-        flaky: vec![run],
+        flaky: vec![run.clone()],
+        new_tests: vec!["tests::adds".into()],
+        others: vec![OtherCheck { now: run.clone(), before: Some(run), names_changes: true }],
     }
 }
 

@@ -59,7 +59,7 @@ impl Phase {
 /// The exit status for a task that ended like this, as that of a run.
 pub(super) fn exit_of(task: &FleetTask) -> Exit {
     match task.status.as_ref().and_then(|status| status.outcome.as_ref()) {
-        Some(outcome) => Exit::of_run(outcome.status, outcome.error.as_ref()),
+        Some(outcome) => Exit::of_outcome(outcome),
         None if task.engine == EngineState::Cancelled => Exit::Cancelled,
         None => Exit::Failed,
     }

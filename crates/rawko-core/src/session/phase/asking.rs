@@ -45,8 +45,16 @@ pub(super) fn select(ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
     Asking::start(ledger.selection_question(), ledger, reaction)
 }
 
-/// Asks what follows an execution.
+/// Finds out what follows an execution: the checks run first, where they are due.
 pub(super) fn evaluate(ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    if ledger.checks_are_due() {
+        return Verifying::first(ledger, reaction);
+    }
+    judge(ledger, reaction)
+}
+
+/// Asks what follows an execution.
+pub(super) fn judge(ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
     ledger.gather_facts();
     match ledger.evaluation_question() {
         Some(question) => Asking::start(question, ledger, reaction),

@@ -98,6 +98,7 @@ impl PhaseKind {
                 P::Tools,
                 P::Inspecting,
                 P::Learning,
+                P::Verifying,
             ],
             P::Summarizing => &[P::Asking, P::BackingOff, P::Retrying, P::Turn, P::Inspecting, P::Learning],
             P::Approving => &[
@@ -122,7 +123,8 @@ impl PhaseKind {
                 P::Learning,
             ],
             P::Inspecting => &[P::Asking, P::Learning],
-            P::Learning | P::Verifying => &[P::Asking],
+            P::Learning => &[P::Asking, P::Verifying],
+            P::Verifying => &[P::Asking],
         }
     }
 }

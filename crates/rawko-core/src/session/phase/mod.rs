@@ -75,7 +75,7 @@ pub(super) enum Phase {
     Inspecting(Box<Inspecting>),
     /// The execution is over, and what it learned is kept as a memory.
     Learning(Box<Learning>),
-    /// The arbiter says that the task is done, and the verification commands run.
+    /// The checks run, before an execution is judged or a COMPLETE counts.
     Verifying(Verifying),
 }
 
@@ -260,6 +260,11 @@ impl Phase {
             // The run does these itself: they leave a phase.
             MachineEffect::Abandon { .. } | MachineEffect::Finish { .. } => Next::Phase(Self::Idle),
         }
+    }
+
+    /// The run is about to end with `event`, and the checks have not seen its last tree.
+    pub(super) fn last_checks(event: MachineEvent, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+        Verifying::last(event, ledger, reaction)
     }
 
     /// The arbiter is asked which agent works next.

@@ -1,25 +1,50 @@
 //! A COMPLETE against the record (`docs/spec/arbiter.md`, "What the decision rests on"): it counts as a failed
 //! verification, whoever decided it.
 
+use std::collections::BTreeSet;
+
 use crate::arbiter::{Objection, RedCheck, SELECT_HISTORY, recent_history, unanswered_rejection};
 use crate::error::{ErrorCode, ErrorInfo};
-use crate::facts::{self, CommandEffect, RECORD};
+use crate::facts::{self, CommandEffect, CommandResult, RECORD};
 use crate::session::ledger::Ledger;
 
+/// Checks of agents that rawko runs as well, the last ones.
+const OTHERS: usize = 5;
+
 impl Ledger {
-    /// What the record has against a COMPLETE. The verification commands that are still to run decide about the checks
-    /// of their own runners.
+    /// What the record has against a COMPLETE.
     pub(in crate::session) fn objection(&self) -> Option<Objection> {
         let history = recent_history(self.machine.context(), &self.statistics, SELECT_HISTORY);
-        let verify = self.setup.verify.as_ref().map_or(&[][..], |verify| &verify.commands);
-        let verify: Vec<&str> = verify.iter().map(String::as_str).collect();
-        Objection::of(&history, &verify)
+        Objection::of(&history, &self.facts)
     }
 
-    /// The newest check of the run, if it is red.
+    /// The newest check of the run, if it is red. Where rawko runs the checks itself, it says what they found instead.
     pub(in crate::session) fn red_check(&self) -> Option<RedCheck> {
+        if self.setup.verify.is_some() { None } else { self.newest_red_check() }
+    }
+
+    fn newest_red_check(&self) -> Option<RedCheck> {
         let history = recent_history(self.machine.context(), &self.statistics, SELECT_HISTORY);
         RedCheck::of(&history)
+    }
+
+    /// Checks that agents ran and saw fail last, and that are none of `commands`: rawko runs them as well.
+    pub(in crate::session) fn other_checks(&self, commands: &[String]) -> Vec<String> {
+        let own: BTreeSet<String> = commands.iter().flat_map(|command| facts::runners_of(command)).collect();
+        let project = &self.setup.place.directory;
+        let history = &self.machine.context().history;
+        let recent = history.get(history.len().saturating_sub(SELECT_HISTORY)..).unwrap_or_default();
+        let mut red: Vec<String> = Vec::new();
+        for fact in recent.iter().flat_map(|entry| &entry.facts.commands).filter(|fact| fact.is_check) {
+            let is_red = fact.result() == CommandResult::Failed;
+            for line in facts::check_lines(&fact.command, project) {
+                red.retain(|known| *known != line);
+                if is_red && !facts::runners_of(&line).is_subset(&own) {
+                    red.push(line);
+                }
+            }
+        }
+        red.split_off(red.len().saturating_sub(OTHERS))
     }
 
     /// Whether an agent saw one of the verification commands fail, and nothing is known to have been written since.
@@ -28,7 +53,7 @@ impl Ledger {
             red.followed_by == CommandEffect::Reads
                 && commands.iter().any(|command| facts::are_same_checks(command, &red.command))
         };
-        self.red_check().as_ref().is_some_and(is_of_now)
+        self.newest_red_check().as_ref().is_some_and(is_of_now)
     }
 
     /// The agent whose rejection was followed by a change and by no other verdict of its own.
@@ -56,7 +81,10 @@ impl Ledger {
             Objection::RedCheck(RedCheck { command, exit_code, .. }) => {
                 (error.of_command(Some(command.clone()), *exit_code), false)
             }
-            Objection::Rejected { .. } | Objection::Blocked { .. } | Objection::NothingDone => (error, false),
+            Objection::Worse(_)
+            | Objection::Rejected { .. }
+            | Objection::Blocked { .. }
+            | Objection::NothingDone => (error, false),
         }
     }
 }

@@ -1,9 +1,11 @@
-//! Verified completion (`docs/spec/verification.md`): a COMPLETE counts only after the verification commands have run.
+//! Checks first (`docs/spec/verification.md`): when an execution says that it is done, rawko runs the checks before anybody is
+//! asked. A COMPLETE counts only after they have run on the tree as it is then.
 
-use super::{Next, Phase};
+use super::{Next, Phase, asking};
+use crate::agent::Verdict;
 use crate::error::{ErrorCode, ErrorInfo};
-use crate::facts::{CommandRun, VERIFY, Verification};
-use crate::machine::{Decision, MachineEvent, State};
+use crate::facts::{CommandRun, Standing, VERIFY, Verification};
+use crate::machine::{Decision, ExecutionEnd, ExecutionStatus, MachineEvent, State};
 use crate::note::{DecisionPoint, Note};
 use crate::session::Reaction;
 use crate::session::effect::Effect;
@@ -17,15 +19,36 @@ use crate::text::keep_ends;
 /// Bytes of a failed command's output that become part of the error's message.
 const OUTPUT_BYTES: usize = 900;
 
-/// A COMPLETE that waits for its proof.
+/// The checks run, and something waits for their results.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::session) struct Verifying {
-    point: DecisionPoint,
-    decision: Decision,
+    waits: Waits,
+}
+
+/// What waits for the results.
+#[derive(Debug, Clone, PartialEq)]
+enum Waits {
+    /// The question what follows the execution that has just ended.
+    Question,
+    /// An event that ends the run: nothing follows from the results, and its end says what they are.
+    End(MachineEvent),
+    /// A COMPLETE.
+    Completion { point: DecisionPoint, decision: Decision },
 }
 
 impl Verifying {
-    /// The arbiter says that the task is done; the verification commands run, if there are any.
+    /// An execution has ended: the checks run before it is judged.
+    pub(super) fn first(ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+        Self { waits: Waits::Question }.begin(ledger, reaction)
+    }
+
+    /// The run is about to end with `event`, as failed or because of a limit.
+    pub(super) fn last(event: MachineEvent, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+        ledger.tree.had_last_checks = true;
+        Self { waits: Waits::End(event) }.begin(ledger, reaction)
+    }
+
+    /// The arbiter says that the task is done; the checks run, unless they have just run on this tree.
     pub(super) fn start(
         point: DecisionPoint,
         decision: Decision,
@@ -37,24 +60,43 @@ impl Verifying {
             let (error, is_stalled) = ledger.refuse_completion(&objection);
             return refused(point, error, is_stalled, ledger);
         }
-        if let Some(verify) = &ledger.setup.verify {
-            reaction.notes.push(Note::VerificationStarted { commands: verify.commands.clone() });
+        if ledger.tree.just_checked
+            && let Some(verification) = ledger.tree.fresh().filter(|it| !it.stale).cloned()
+        {
+            return settle(point, decision, &verification, ledger, reaction);
         }
-        Self { point, decision }.ask(ledger, reaction)
+        Self { waits: Waits::Completion { point, decision } }.begin(ledger, reaction)
     }
 
-    /// Runs the verification commands, or runs them again. If they were taken away, the COMPLETE stands.
+    fn begin(self, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+        let commands = ledger.setup.verify.as_ref().map(|verify| &verify.commands);
+        // What has just been proven is only looked at again.
+        let is_proven = ledger.tree.fresh().is_some_and(Verification::proves);
+        if let Some(commands) = commands.filter(|commands| !commands.is_empty() && !is_proven) {
+            reaction.notes.push(Note::VerificationStarted { commands: commands.clone() });
+        }
+        self.ask(ledger, reaction)
+    }
+
+    /// Runs the checks, or runs them again. If there are none, or they were taken away, what waits goes on.
     pub(super) fn ask(self, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-        let Some(VerifySetup { commands, timeout_ms, found, tests, changed_checks }) =
-            ledger.setup.verify.clone()
-        else {
-            return Next::Machine(decided(self.point, self.decision));
-        };
+        let setup = ledger.setup.verify.clone().unwrap_or_default();
+        let others = ledger.setup.verify.as_ref().map(|verify| ledger.other_checks(&verify.commands));
+        let others = others.unwrap_or_default();
+        let VerifySetup { commands, timeout_ms, found, tests, changed_checks } = setup;
+        if commands.is_empty() && others.is_empty() {
+            return match self.waits {
+                Waits::Question => asking::judge(ledger, reaction),
+                Waits::End(event) => Next::Machine(event),
+                Waits::Completion { point, decision } => Next::Machine(decided(point, decision)),
+            };
+        }
         let seen_red = ledger.has_seen_red(&commands);
         let id = ledger.open.issue(OpenEffect::Verification);
         reaction.effects.push(Effect::Verify {
             id,
             commands,
+            others,
             timeout_ms,
             tests,
             changed_checks,
@@ -64,32 +106,50 @@ impl Verifying {
         Next::Phase(Phase::Verifying(self))
     }
 
-    /// Accepts the COMPLETE if every command passed; a failed command is a failure like any other.
+    /// The checks have run. What failed is a fact for the question, and a failure like any other for a COMPLETE.
     pub(super) fn finished(
         self,
         verification: &Verification,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
     ) -> Next {
-        let Self { point, decision } = self;
+        let is_known = ledger.tree.fresh() == Some(verification) && verification.proves();
         ledger.tree.verification = Some((verification.clone(), Freshness::Fresh));
-        reaction.notes.push(Note::VerificationFinished { verification: verification.clone() });
-        let is_denied = verification.is_denied();
-        if (verification.passed() || verification.had_nothing_to_prove()) && !is_denied {
-            if let Some(doubt) = verification.doubt() {
-                reaction.warn(format!("{}: the result is claimed, not verified", doubt.message));
-            }
-            if let Some(by) = ledger.must_be_read(point) {
-                completion_replaced(point, by.clone(), decision, reaction);
-                return Next::Machine(decided(point, by));
-            }
-            return Next::Machine(decided(point, decision));
+        if !is_known {
+            reaction.notes.push(Note::VerificationFinished { verification: verification.clone() });
         }
+        match self.waits {
+            Waits::Question => {
+                ledger.tree.just_checked = true;
+                asking::judge(ledger, reaction)
+            }
+            Waits::End(event) => Next::Machine(event),
+            Waits::Completion { point, decision } => settle(point, decision, verification, ledger, reaction),
+        }
+    }
+}
+
+/// Accepts a COMPLETE that the checks do not stand against.
+fn settle(
+    point: DecisionPoint,
+    decision: Decision,
+    verification: &Verification,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> Next {
+    if let Some(error) = ledger.refusal(verification) {
         let stalled = ledger.watch_verification(verification);
         let is_stalled = stalled.is_some();
-        let error = stalled.unwrap_or_else(|| failure(verification));
-        refused(point, error, is_stalled, ledger)
+        return refused(point, stalled.unwrap_or(error), is_stalled, ledger);
     }
+    if let Some(doubt) = verification.doubt() {
+        reaction.warn(format!("{}: the result is claimed, not verified", doubt.message));
+    }
+    if let Some(by) = ledger.must_be_read(point) {
+        completion_replaced(point, by.clone(), decision, reaction);
+        return Next::Machine(decided(point, by));
+    }
+    Next::Machine(decided(point, decision))
 }
 
 /// A COMPLETE does not count because of `error`: a failure like any other.
@@ -106,10 +166,66 @@ fn refused(point: DecisionPoint, error: ErrorInfo, is_stalled: bool, ledger: &Le
 }
 
 impl Ledger {
+    /// Whether the checks run before the execution that has just ended is judged: it says that it is done, or no other
+    /// follows it, and the run changed something that they have not seen.
+    pub(super) fn checks_are_due(&self) -> bool {
+        let Some(last) = self.machine.context().history.last() else { return false };
+        let is_last = self.iteration() >= self.machine.limits().max_iterations;
+        let says_done = last.result == ExecutionStatus::Success
+            && matches!(last.facts.ended, Some(ExecutionEnd::Reported | ExecutionEnd::EndTurn))
+            && last.facts.verdict != Some(Verdict::Rejected);
+        self.setup.verify.is_some()
+            && (says_done || is_last)
+            && self.tree.has_changed()
+            && self.tree.fresh().is_none()
+    }
+
+    /// Whether the run would end with `event`, as failed or because of a limit, and the checks have not seen what it
+    /// changed.
+    pub(in crate::session) fn ends_unchecked(&self, event: &MachineEvent) -> bool {
+        let is_unchecked = self.setup.verify.is_some()
+            && !self.tree.had_last_checks
+            && self.tree.has_changed()
+            && self.tree.fresh().is_none();
+        if !is_unchecked {
+            return false;
+        }
+        let mut then = self.machine.clone();
+        let _ = then.apply(self.now, event);
+        let gives_up = then.state() == State::Failed || then.context().limited;
+        then.state().is_final() && then.state() != State::Cancelled && gives_up
+    }
+
     /// Changes the verification commands. What the old ones proved no longer counts.
     pub(in crate::session) fn verify_with(&mut self, commands: &VerifySetup) {
         self.setup.verify = Some(commands.clone()).filter(|verify| !verify.commands.is_empty());
         self.tree.touched();
+    }
+
+    /// What the checks have against a COMPLETE. What failed before the run as well stands in no one's way, nor does a check
+    /// that rawko found and that cannot run.
+    fn refusal(&self, verification: &Verification) -> Option<ErrorInfo> {
+        let was_named = self.setup.verify.as_ref().is_some_and(|verify| !verify.found);
+        let message = match (verification.standing(), verification.worst()) {
+            (Standing::Failed, Some(run)) => describe(run),
+            (Standing::Unavailable, Some(run)) if was_named => {
+                // No agent can mend it, so the run ends with it.
+                let error = ErrorInfo::new(ErrorCode::ConfigError, describe(run));
+                return Some(ErrorInfo { tool: Some(VERIFY.to_owned()), ..error });
+            }
+            _ if verification.is_denied() => {
+                let doubt = verification.doubt().map(|doubt| doubt.message).unwrap_or_default();
+                format!("The task is not done: {doubt}. Bring the original checks back.")
+            }
+            _ => {
+                let other = verification.worse_other()?;
+                let output = keep_ends(other.now.output.trim(), OUTPUT_BYTES);
+                format!("The task is not done: {}.\n{output}", other.line())
+            }
+        };
+        let error = ErrorInfo::new(ErrorCode::ToolFailure, message);
+        // There is no reason to wait before the next attempt.
+        Some(ErrorInfo { tool: Some(VERIFY.to_owned()), retry_after_ms: Some(0), ..error })
     }
 }
 
@@ -121,22 +237,8 @@ pub(super) fn decided(point: DecisionPoint, decision: Decision) -> MachineEvent 
     }
 }
 
-/// What failed, with its output. There is no reason to wait before the next attempt.
-fn failure(verification: &Verification) -> ErrorInfo {
-    let failed = verification.runs.iter().find(|run| !run.passed()).map(describe);
-    let denied = || {
-        let doubt = verification.doubt().filter(|_| verification.is_denied())?;
-        Some(format!("The task is not done: {}. Bring the original checks back.", doubt.message))
-    };
-    let message = failed.or_else(denied).unwrap_or_else(|| "no verification command was run".to_owned());
-    let error = ErrorInfo::new(ErrorCode::ToolFailure, message);
-    ErrorInfo { tool: Some(VERIFY.to_owned()), retry_after_ms: Some(0), ..error }
-}
-
+/// What failed, with its output.
 fn describe(run: &CommandRun) -> String {
-    let CommandRun { command, exit_code, output, .. } = run;
-    let how =
-        exit_code.map_or_else(|| "did not end by itself".to_owned(), |code| format!("exited with {code}"));
-    let output = keep_ends(output.trim(), OUTPUT_BYTES);
-    format!("The task is not done: the verification command `{command}` {how}.\n{output}")
+    let output = keep_ends(run.output.trim(), OUTPUT_BYTES);
+    format!("The task is not done: the verification command `{}` {}.\n{output}", run.command, run.how())
 }

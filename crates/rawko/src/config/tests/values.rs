@@ -87,7 +87,7 @@ fn a_config_file_by_name_takes_the_projects_place() {
         [(".rawko/config.yaml", "arbiter:\n  mode: rules\n"), ("other.yaml", "arbiter:\n  maxTokens: 9\n")];
     let project = TestProject::new(&files).config_file("other.yaml");
     check(&project, "arbiter.maxTokens", "9", "other.yaml:2");
-    check(&project, "arbiter.mode", "llm", "default");
+    check(&project, "arbiter.mode", "hybrid", "default");
 }
 
 #[test]

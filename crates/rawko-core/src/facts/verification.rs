@@ -1,0 +1,288 @@
+//! What rawko's own runs of commands prove of a tree (`docs/spec/verification.md`).
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::check::CheckResult;
+use super::test_report::TestCounts;
+use crate::integrity::{Baseline, Doubt, DoubtReason, Integrity, IntegrityResult, OriginalRun};
+
+/// One command that rawko itself ran.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CommandRun {
+    /// The command line.
+    pub command: String,
+    /// Its exit status; absent if it was killed, timed out or could not be started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exit_code: Option<i32>,
+    /// Head and tail of its output, bounded.
+    pub output: String,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// How many tests ran, if its whole output says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counts: Option<TestCounts>,
+    /// What failed: the names of tests, or what a linter or a compiler found, without figures. Bounded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub failures: Vec<String>,
+    /// Why it could not check anything, if it could not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<String>,
+    /// Whether it was ended because it took too long.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
+}
+
+impl CommandRun {
+    /// Whether it exited with 0.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        self.exit_code == Some(0)
+    }
+
+    /// Whether it is a test runner that passed without running a test. A command that counts none may check anything.
+    #[must_use]
+    pub fn ran_no_test(&self) -> bool {
+        self.passed() && self.counts.is_some_and(|counts| counts.executed == 0)
+    }
+}
+
+/// The results of the verification commands, and the tree they ran on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Verification {
+    /// The commands, in order.
+    pub runs: Vec<CommandRun>,
+    /// The hash of the content of the tree they ran on; absent if it could not be determined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tree: Option<String>,
+    /// Whether the commands themselves changed the tree: then the results prove nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tree_changed: bool,
+    /// Whether the commands are test runners that found no test, so that they prove nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub nothing_ran: bool,
+    /// Whether the tree changed after the commands had passed, so that they prove nothing about it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stale: bool,
+    /// Whether the checks are those of the beginning. Absent where they were not compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub integrity: Option<Integrity>,
+    /// The commands on the tree that the run began with; absent if that was not known in time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<Baseline>,
+    /// The original checks on the new code, if the run changed checks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original: Option<OriginalRun>,
+    /// An earlier run of the commands on the same tree that ended differently: the checks are flaky.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub flaky: Vec<CommandRun>,
+    /// Tests that the run added or changed and that fail on the code of the beginning, where the checks passed there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub new_tests: Vec<String>,
+    /// Checks that agents ran and saw fail, and that are not among `runs`: linters, formatters, type checkers, builds.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OtherCheck>,
+}
+
+/// A check that an agent saw fail, run by rawko in copies of the tree.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OtherCheck {
+    /// On the tree that the run left.
+    pub now: CommandRun,
+    /// On the tree that the run began with; absent where it was not run there, or what surrounds the project differs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<CommandRun>,
+    /// Whether it finds something in what the run changed, where both cannot be compared.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub names_changes: bool,
+}
+
+impl OtherCheck {
+    /// Whether the run made it worse: it passed before, or it finds something new.
+    #[must_use]
+    pub fn is_worse(&self) -> bool {
+        let Some(before) = &self.before else { return false };
+        let may_compare =
+            |run: &CommandRun| matches!(run.result(), CheckResult::Passed | CheckResult::Failed);
+        self.now.result() == CheckResult::Failed
+            && may_compare(before)
+            && self.now.is_worse_than(before).unwrap_or(self.names_changes)
+    }
+
+    /// How it ended on the last tree and on the first one, on one line.
+    #[must_use]
+    pub fn line(&self) -> String {
+        let now = self.now.how();
+        match &self.before {
+            _ if self.now.passed() => format!("`{}` passes", self.now.command),
+            Some(before) if before.passed() => {
+                format!("`{}` {now}: it passed before, so it is worse than before", self.now.command)
+            }
+            Some(_) if self.is_worse() => format!("`{}` {now}: worse than before", self.now.command),
+            Some(_) => format!("`{}` {now}: red before as well", self.now.command),
+            None => format!("`{}` {now}", self.now.command),
+        }
+    }
+}
+
+/// What a verification says as a whole.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Standing {
+    /// Every command passed.
+    #[default]
+    Passed,
+    /// What fails failed on the tree of the beginning as well.
+    RedBefore,
+    /// A command could not run.
+    Unavailable,
+    /// A command fails, and did not before as far as it is known, or it did not end in time.
+    Failed,
+}
+
+/// What commands that passed prove.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Proof {
+    /// One of them failed on the tree of the beginning, or a test that the run added does: they cover the task.
+    Task,
+    /// What passed before still passes. That the task is done is the agents' word.
+    Regression,
+}
+
+impl Verification {
+    /// What the commands say as a whole, compared with the tree of the beginning.
+    #[must_use]
+    pub fn standing(&self) -> Standing {
+        let of_other = |other: &OtherCheck| match other.now.result() {
+            CheckResult::Failed if other.is_worse() => Standing::Failed,
+            CheckResult::Failed => Standing::RedBefore,
+            _ => Standing::Passed,
+        };
+        // Where there are no others, those of the agents are all that is known.
+        let only = self.others.iter().filter(|_| self.runs.is_empty()).map(of_other);
+        self.runs.iter().map(|run| self.standing_of(run)).chain(only).max().unwrap_or_default()
+    }
+
+    /// What one of the commands says, compared with the tree of the beginning.
+    #[must_use]
+    pub fn standing_of(&self, run: &CommandRun) -> Standing {
+        match run.result() {
+            CheckResult::Passed | CheckResult::NothingToRun => Standing::Passed,
+            CheckResult::Unavailable => Standing::Unavailable,
+            CheckResult::TimedOut => Standing::Failed,
+            CheckResult::Failed => {
+                let is_old = |before: &CommandRun| {
+                    before.result() == CheckResult::Failed && run.is_worse_than(before) == Some(false)
+                };
+                if self.before(run).is_some_and(is_old) { Standing::RedBefore } else { Standing::Failed }
+            }
+        }
+    }
+
+    /// The same command on the tree of the beginning, if it ran there.
+    #[must_use]
+    pub fn before(&self, run: &CommandRun) -> Option<&CommandRun> {
+        self.baseline.as_ref()?.runs.iter().find(|before| before.command == run.command)
+    }
+
+    /// The first command that does not pass, the worst kind first.
+    #[must_use]
+    pub fn worst(&self) -> Option<&CommandRun> {
+        let standing = self.standing();
+        let is_worst = |run: &&CommandRun| !run.passed() && self.standing_of(run) == standing;
+        let other = || self.others.iter().map(|other| &other.now).find(|run| !run.passed());
+        self.runs.iter().find(is_worst).or_else(|| other().filter(|_| self.runs.is_empty()))
+    }
+
+    /// The first check of an agent that the run made worse.
+    #[must_use]
+    pub fn worse_other(&self) -> Option<&OtherCheck> {
+        self.others.iter().find(|other| other.is_worse())
+    }
+
+    /// What commands that passed prove; `None` if they prove nothing.
+    #[must_use]
+    pub fn proof(&self) -> Option<Proof> {
+        let was_red =
+            |run: &CommandRun| self.before(run).is_some_and(|it| it.result() == CheckResult::Failed);
+        let covers_the_task = !self.new_tests.is_empty() || self.runs.iter().any(was_red);
+        self.proves().then_some(if covers_the_task { Proof::Task } else { Proof::Regression })
+    }
+
+    /// Whether every command exited with 0 on one known tree, and nothing speaks against the checks.
+    #[must_use]
+    pub fn proves(&self) -> bool {
+        self.passed() && self.doubt().is_none()
+    }
+
+    /// Why commands that exit with 0 do not prove the work; `None` if they do.
+    #[must_use]
+    pub fn doubt(&self) -> Option<Doubt> {
+        let doubt = |reason, message: &str| Some(Doubt { reason, message: message.to_owned() });
+        match (self.standing(), self.worst()) {
+            (Standing::RedBefore, Some(run)) => {
+                return doubt(
+                    DoubtReason::RedBefore,
+                    &format!("`{}` {}, as it did before the run", run.command, run.how()),
+                );
+            }
+            (Standing::Unavailable, Some(run)) => {
+                return doubt(DoubtReason::Unavailable, &format!("`{}` {}", run.command, run.how()));
+            }
+            (Standing::Passed | Standing::Failed, _) | (_, None) => {}
+        }
+        if self.tree_changed {
+            return doubt(
+                DoubtReason::TreeChanged,
+                "the checks passed, but they change the tree on each run",
+            );
+        }
+        if self.tree.is_none() {
+            return doubt(
+                DoubtReason::TreeUnknown,
+                "the checks passed, but the tree they ran on could not be read",
+            );
+        }
+        if self.stale {
+            return doubt(
+                DoubtReason::Stale,
+                "the checks passed, but files were written after that: something that still runs changes the tree",
+            );
+        }
+        if let Some(doubt) = self.integrity.as_ref().and_then(Integrity::doubt) {
+            return Some(doubt);
+        }
+        // The original checks ran tests of their own.
+        let is_proven = self.integrity.as_ref().is_some_and(|it| it.result == IntegrityResult::OriginalsPass);
+        if self.nothing_ran && !is_proven {
+            return doubt(
+                DoubtReason::NothingToRun,
+                "the checks passed, but no test was run: the test runner found none, or skipped them all",
+            );
+        }
+        None
+    }
+
+    /// Whether the run changed checks although the configuration forbids it: a failed verification.
+    #[must_use]
+    pub fn is_denied(&self) -> bool {
+        self.integrity.as_ref().is_some_and(|integrity| integrity.result == IntegrityResult::Denied)
+    }
+
+    /// Whether no command was run, because nothing was changed that one could prove.
+    #[must_use]
+    pub fn had_nothing_to_prove(&self) -> bool {
+        let is_unchanged = |it: &Integrity| it.result == IntegrityResult::Unchanged;
+        self.runs.is_empty() && self.integrity.as_ref().is_some_and(is_unchanged)
+    }
+
+    /// Whether there was a command, and every one exited with 0.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        !self.runs.is_empty() && self.runs.iter().all(CommandRun::passed)
+    }
+}
