@@ -52,6 +52,7 @@ async fn main() -> Result<(), rawko::Error> {
     rawko::tools::run_helper_if_asked();
     let rawko = Rawko::builder().project(".").provider(Arc::new(Rules)).build()?;
     let outcome = rawko.run("Plan the release")?.await?;
-    println!("{}: {}", outcome.status.as_str(), outcome.summary);
+    println!("{}", outcome.summary);
+    println!("{}", outcome.agent_summary.unwrap_or_default());
     Ok(())
 }

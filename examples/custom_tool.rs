@@ -76,6 +76,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             println!("{tool}: {}", outcome.content);
         }
     }
-    println!("{}: {}", outcome.status.as_str(), outcome.summary);
+    println!("{}", outcome.summary);
+    println!("{}", outcome.agent_summary.unwrap_or_default());
     Ok(())
 }

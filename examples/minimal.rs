@@ -16,7 +16,8 @@ async fn main() -> Result<ExitCode, rawko::Error> {
     let task = std::env::args().nth(1).unwrap_or_else(|| "Implement user authentication".to_owned());
     let rawko = Rawko::builder().project(".").build()?;
     let outcome = rawko.run(&task)?.await?;
-    println!("{}: {}", outcome.status.as_str(), outcome.summary);
+    println!("{}", outcome.summary);
+    println!("{}", outcome.agent_summary.unwrap_or_default());
     Ok(match outcome.status {
         // Verified: the project's tests passed. Claimed: only the agents say that the task is done.
         Status::Verified | Status::Claimed => ExitCode::SUCCESS,

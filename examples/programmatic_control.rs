@@ -50,7 +50,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let outcome = run.await?;
     watcher.await?;
-    println!("{}: {}", outcome.status.as_str(), outcome.summary);
+    println!("{}", outcome.summary);
     assert_eq!(outcome.status, Status::Cancelled);
     Ok(())
 }

@@ -41,6 +41,7 @@ children+=($!)
 wait_for "http://127.0.0.1:$port/health/liveliness" "$work/litellm.log"
 
 cat >"$work/home/.config/rawko/config.yaml" <<YAML
+arbiter: {mode: llm}
 provider:
   over-claude: {type: claude, baseUrl: "http://127.0.0.1:$port", apiKeyEnv: SERVER_KEY, model: over-claude}
   over-openai: {type: openai, baseUrl: "http://127.0.0.1:$port/v1", apiKeyEnv: SERVER_KEY, model: over-openai}

@@ -58,6 +58,7 @@ wait_for "$address/v1/models" "$work/server.log"
 
 # No more than 48 tokens an answer: there is no sense in it anyway.
 cat >"$work/home/.config/rawko/config.yaml" <<YAML
+arbiter: {mode: llm}
 provider:
   llamacpp: {baseUrl: "$address/v1", model: smollm2, contextWindow: 8192, maxOutput: 48}
   openai: {baseUrl: "$address/v1", apiKeyEnv: SERVER_KEY, model: smollm2, contextWindow: 8192, maxOutput: 48}

@@ -280,6 +280,9 @@ pub struct CallRetry {
 pub struct ProjectContext {
     /// The project's directory, as agents see it.
     pub directory: String,
+    /// The folder in it in which the user started rawko; absent if that is the directory itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
     /// Operating system, e.g. `linux`.
     pub platform: String,
     /// Whether the project is a git work tree.

@@ -400,6 +400,7 @@ fn the_tree_is_kept_once_before_an_execution_changes_it() {
         run: change.clone(),
         files: vec!["a.txt".into()],
         execution_files: vec!["a.txt".into()],
+        ..TreeInspection::default()
     };
     bench.answer(
         |effect| matches!(effect, Effect::InspectTree { .. }),

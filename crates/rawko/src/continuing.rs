@@ -31,7 +31,7 @@ impl Rawko {
     /// let session = run.session_id().to_owned();
     /// run.await?;
     /// let outcome = rawko.continue_session(Some(&session), "Now document it")?.await?;
-    /// println!("{}: {}", outcome.status.as_str(), outcome.summary);
+    /// println!("{}", outcome.summary);
     /// # Ok(())
     /// # }
     /// ```

@@ -14,7 +14,7 @@
 //! });
 //!
 //! let outcome = run.await?;
-//! println!("{}: {}", outcome.status.as_str(), outcome.summary);
+//! println!("{}", outcome.summary);
 //! # Ok(())
 //! # }
 //! ```

@@ -133,6 +133,7 @@ fn end(outcome: &Outcome) -> Value {
     json!({
         "status": outcome.status,
         "summary": outcome.summary,
+        "agentSummary": outcome.agent_summary,
         "iterations": outcome.iterations,
         "costUsd": outcome.cost_usd,
         "durationMs": outcome.duration_ms,

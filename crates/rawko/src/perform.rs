@@ -164,7 +164,7 @@ impl Performer {
             }
             Effect::RunTool { agent, call, grants, access, .. } => {
                 if access == ToolAccess::Mutating {
-                    self.seen.forget_proof();
+                    self.seen.forget_last();
                 }
                 self.run_tool(&agent, call, grants, traceparent).await
             }

@@ -39,7 +39,7 @@ const HEADER_TASK_CHARS: usize = 200;
 /// # async fn example() -> Result<(), rawko::Error> {
 /// let rawko = rawko::Rawko::builder().project(".").build()?;
 /// let outcome = rawko.run("Implement user authentication")?.await?;
-/// println!("{}: {}", outcome.status.as_str(), outcome.summary);
+/// println!("{}", outcome.summary);
 /// # Ok(())
 /// # }
 /// ```
@@ -345,6 +345,7 @@ impl Rawko {
         }));
         let place = ProjectContext {
             directory: self.tree().display().to_string(),
+            folder: self.folder_inside(),
             platform: std::env::consts::OS.to_owned(),
             git: self.tree().ancestors().any(|folder| folder.join(".git").exists()),
             instructions_are_data,

@@ -164,6 +164,7 @@ fn beside(recorded: &Setup, setup: &Setup) -> Setup {
             now => now.clone(),
         },
         place: ProjectContext {
+            folder: recorded.place.folder.clone(),
             instruction_problems: recorded.place.instruction_problems.clone(),
             ..setup.place.clone()
         },

@@ -17,13 +17,13 @@ use crate::perform::Performer;
 pub(crate) struct SeenTrees {
     /// Whether the commands passed, by the tree that they last ran on.
     passed: Mutex<BTreeMap<String, bool>>,
-    /// The last verification, if it proves its tree and nothing that may write has begun since.
-    proof: Mutex<Option<Proven>>,
+    /// The last verification, if its commands passed on its tree and nothing that may write has begun since.
+    passed_last: Mutex<Option<Passed>>,
 }
 
-/// A verification that proves its tree, and what was asked for.
+/// A verification whose commands passed, and what was asked for.
 #[derive(Debug)]
-struct Proven {
+struct Passed {
     terms: Terms,
     others: Vec<String>,
     verification: Verification,
@@ -36,21 +36,22 @@ impl SeenTrees {
     }
 
     /// Something that may write begins: also where git does not look.
-    pub(crate) fn forget_proof(&self) {
-        *self.proof.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    pub(crate) fn forget_last(&self) {
+        *self.passed_last.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// The last verification again, if it answers the same for the same tree.
-    fn proof(&self, tree: Option<&str>, terms: &Terms, others: &[String]) -> Option<Verification> {
-        let proof = self.proof.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = proof.as_ref().filter(|it| it.terms == *terms && it.others == others)?;
+    fn last(&self, tree: Option<&str>, terms: &Terms, others: &[String]) -> Option<Verification> {
+        let last = self.passed_last.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = last.as_ref().filter(|it| it.terms == *terms && it.others == others)?;
         (tree.is_some() && known.verification.tree.as_deref() == tree).then(|| known.verification.clone())
     }
 
-    fn keep_proof(&self, terms: &Terms, others: Vec<String>, verification: &Verification) {
-        let (terms, proof) = (terms.clone(), verification.proves());
-        let proven = proof.then(|| Proven { terms, others, verification: verification.clone() });
-        *self.proof.lock().unwrap_or_else(PoisonError::into_inner) = proven;
+    fn keep_last(&self, terms: &Terms, others: Vec<String>, verification: &Verification) {
+        let holds = verification.passed() && !verification.stale && !verification.tree_changed;
+        let (terms, verification) = (terms.clone(), verification.clone());
+        let passed = holds.then_some(Passed { terms, others, verification });
+        *self.passed_last.lock().unwrap_or_else(PoisonError::into_inner) = passed;
     }
 
     /// Remembers how the commands ended, and says whether they passed on a tree on which they failed the last time.
@@ -83,19 +84,20 @@ impl Performer {
         }
     }
 
-    /// Runs the checks, and `others` in copies of the tree. A tree that they have just proven is not proven again.
+    /// Runs the checks, and `others` in copies of the tree. A tree on which they have just passed is not checked
+    /// again.
     pub(crate) async fn verify(&self, terms: &Terms, others: Vec<String>, seen_red: bool) -> EffectAnswer {
         // A job that an agent left running could write while the commands run.
         self.interrupt();
         let _ = tokio::task::spawn_blocking(rawko_tools::settle).await;
-        if let Some(verification) = self.seen.proof(self.tree().await.as_deref(), terms, &others) {
+        if let Some(verification) = self.seen.last(self.tree().await.as_deref(), terms, &others) {
             return EffectAnswer::VerificationFinished { verification };
         }
         let mut verification = self.prove(terms, seen_red).await;
         if !others.is_empty() && verification.standing() != Standing::Failed {
             verification.others = self.guard.others(terms, &others).await;
         }
-        self.seen.keep_proof(terms, others, &verification);
+        self.seen.keep_last(terms, others, &verification);
         EffectAnswer::VerificationFinished { verification }
     }
 

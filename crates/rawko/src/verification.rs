@@ -76,6 +76,13 @@ impl Rawko {
         in_tree().unwrap_or_else(|| tree.to_owned())
     }
 
+    /// The folder in which rawko was started, as seen from the tree; absent if that is the tree itself.
+    pub(crate) fn folder_inside(&self) -> Option<String> {
+        let folder = self.working_folder().canonicalize().ok()?;
+        let inside = folder.strip_prefix(self.tree().canonicalize().ok()?).ok()?;
+        Some(inside.to_str()?.to_owned()).filter(|inside| !inside.is_empty())
+    }
+
     /// The same, in the form of a run's setup: absent where the user wants none, empty where none was found.
     pub(crate) fn verify_setup(&self) -> Option<VerifySetup> {
         let found = self.loaded.config.verify.commands.is_none();

@@ -79,17 +79,17 @@ fn done() -> Vec<Answer> {
 
 #[test]
 fn minimal_exits_with_0_on_verified() {
-    check_minimal(done(), true, 0, "verified: all done");
+    check_minimal(done(), true, 0, "Verified: `go test ./...` passes");
 }
 
 #[test]
 fn minimal_exits_with_0_on_claimed() {
-    check_minimal(done(), false, 0, "claimed: all done");
+    check_minimal(done(), false, 0, "all done");
 }
 
 #[test]
 fn minimal_exits_with_1_on_failed() {
-    check_minimal(vec![Answer::unauthorized()], false, 1, "failed: ");
+    check_minimal(vec![Answer::unauthorized()], false, 1, "Failed");
 }
 
 #[test]
@@ -116,13 +116,16 @@ fn check_without_a_key(name: &str, printed: &[&str]) -> String {
 fn programmatic_control_stops_the_run() {
     check_without_a_key(
         "programmatic_control",
-        &["state: executing", "steered: pause", "steered: say", "cancelled: "],
+        &["state: executing", "steered: pause", "steered: say", "Cancelled."],
     );
 }
 
 #[test]
 fn custom_tool_is_called() {
-    check_without_a_key("custom_tool", &["CountRows: \"users\" has 42 rows", "claimed: 42 users"]);
+    check_without_a_key(
+        "custom_tool",
+        &["CountRows: \"users\" has 42 rows", "Claimed done, not verified: no check was found.", "42 users"],
+    );
 }
 
 #[test]
@@ -132,7 +135,7 @@ fn a_provider_of_ones_own_conforms() {
 
 #[test]
 fn custom_provider_answers() {
-    check_without_a_key("custom_provider", &["claimed: planned"]);
+    check_without_a_key("custom_provider", &["Claimed done, not verified: ", "planned"]);
     let lines = include_str!("../../../examples/custom_provider.rs").lines().count();
     assert!(lines < 60, "a provider takes {lines} lines");
 }

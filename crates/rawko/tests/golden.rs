@@ -156,7 +156,7 @@ fn the_golden_session_is_read_and_leads_to_its_end() {
     assert_eq!(longest, 85_000, "the blob is resolved");
     assert_eq!(session.state(), State::Complete);
     let outcome = outcome.unwrap();
-    assert_eq!((outcome.status, outcome.summary.as_str()), (Status::Claimed, "all done"));
+    assert_eq!((outcome.status, outcome.agent_summary.as_deref()), (Status::Claimed, Some("all done")));
     assert_eq!((outcome.iterations, outcome.usage.total_tokens()), (2, 720));
 }
 

@@ -78,7 +78,7 @@ async fn a_task_changes_a_file_and_everything_is_told_and_journaled() {
         complete(),
     ]);
     let (outcome, told) = run(builder(dir.path(), replies)).await;
-    assert_eq!((outcome.status, outcome.summary.as_str()), (Status::Claimed, "all done"));
+    assert_eq!((outcome.status, outcome.agent_summary.as_deref()), (Status::Claimed, Some("all done")));
     assert_eq!(outcome.files_modified, ["hello.txt"]);
     assert_eq!(std::fs::read_to_string(dir.path().join("hello.txt")).unwrap(), "hi\n");
 

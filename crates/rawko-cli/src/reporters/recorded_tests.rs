@@ -88,7 +88,8 @@ pub(super) fn events() -> Vec<RunEvent> {
 
 fn finished(status: &str, error: Value) -> Value {
     let mut event = json!({
-        "type": "session_finished", "status": status, "summary": "It went\nas it \u{1b}[31mwent.", "session": "20261122-090000-000-abcde",
+        "type": "session_finished", "status": status, "summary": "It went\nas it \u{1b}[31mwent.",
+        "agentSummary": "So they \u{1b}[31msay.", "session": "20261122-090000-000-abcde",
         "iterations": 2, "costUsd": 0.0123, "filesModified": ["a.rs", "b\u{7}.rs"], "durationMs": 65_000,
         "usage": {"inputTokens": 1200, "outputTokens": 340, "cacheReadTokens": 3600, "cacheWriteTokens": 0},
     });

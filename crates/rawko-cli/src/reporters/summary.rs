@@ -103,8 +103,9 @@ impl Summary {
         let mut text = String::new();
         // The title has said the rest already.
         let own = match outcome.status {
-            Status::Failed | Status::Limited => Some(&outcome.summary),
-            Status::Verified | Status::Claimed | Status::Cancelled => None,
+            Status::Cancelled if outcome.summary == "Cancelled." => None,
+            Status::Failed | Status::Limited | Status::Cancelled => Some(&outcome.summary),
+            Status::Verified | Status::Claimed => None,
         };
         for words in [own, outcome.agent_summary.as_ref()].into_iter().flatten() {
             let words = clean(words.trim());

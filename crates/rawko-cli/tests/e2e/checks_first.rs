@@ -161,6 +161,9 @@ fn checks_that_passed_before_are_no_proof_of_the_task() {
     let trial = faulty([bash("echo '# documented' >> calc.py")]).file("calc.py", &green);
     let ended = trial.run("Document add.");
     let finish = check_verified(&ended, 3, "regression");
+    let requests = ended.trial.server.asked();
+    let review = requests.iter().find(|asked| is_reviewer(asked)).unwrap().last_text();
+    assert!(review.contains("# The change\n") && review.contains("| +# documented\n"), "{review}");
     let summary = finish["summary"].as_str().unwrap();
     assert!(summary.ends_with("as before the run; that the task is done is the agents' word."), "{summary}");
     let trial = faulty([bash("echo '# documented' >> calc.py")]).file("calc.py", &green);

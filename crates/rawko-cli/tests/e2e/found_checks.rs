@@ -6,7 +6,7 @@ use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use testkit::ModelServer;
+use testkit::{ModelServer, Who};
 
 use crate::answers::{bash, complete, developer, report, select};
 use crate::integrity::pytest_programs;
@@ -113,6 +113,9 @@ fn a_service_is_verified_by_its_own_checks() {
     let finish = ended.finish();
     assert_eq!(finish["status"], "verified", "{finish:#}");
     assert_eq!(finish["verification"]["runs"][0]["command"], "cd services/web && make test", "{finish:#}");
+    let asked = ended.trial.server.asked();
+    let agent = asked.iter().find(|asked| asked.who() == Who::Agent).unwrap();
+    assert!(agent.system().contains("The user works in its folder `services/web/src`"), "{}", agent.system());
     let (_, out, _) = ended.trial.rawko(&["--cwd", "services/web", "doctor", "--json"]);
     let doctor: Value = serde_json::from_str(&out).unwrap();
     let found =

@@ -36,7 +36,7 @@ fn a_program_is_told_of_the_end() {
     for (key, value) in [
         ("event", json!("end")),
         ("status", json!("claimed")),
-        ("summary", json!("all done")),
+        ("agentSummary", json!("all done")),
         ("session", ended.finish()["session"].clone()),
         ("project", json!(project)),
     ] {

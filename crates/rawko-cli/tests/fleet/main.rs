@@ -75,6 +75,7 @@ impl Desk {
         let address = desk._models.claude_url();
         let config = json!({
             "provider": {"default": "claude", "claude": {"baseUrl": address}},
+            "arbiter": {"mode": "llm"},
             "fleet": {"address": desk.engine.address()},
         });
         std::fs::write(desk.path("home/.config/rawko/config.yaml"), config.to_string()).unwrap();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::skills;
+use super::{AgentRole, Permissions, skills};
 use crate::arbiter::{
     EarlierTask, ExecutionSummary, RunFacts, checks_text, execution_text, fence, one_line, plan_text,
 };
@@ -31,7 +31,7 @@ pub fn system_prompt(agent: &AgentSetup, place: &ProjectContext) -> String {
          decides who works next from what you report and from what rawko itself records: files written, commands \
          and their exit codes.\n\
          - Work with the tools you are offered, and only in the project directory: {directory} ({platform}, {git}). \
-         Paths may be relative to it.\n\
+         Paths may be relative to it.{folder}\n\
          - Nobody answers questions. Where something is unclear, take the reading that a careful colleague would, \
          and say so in your report.\n\
          - Independent reads and searches belong into one turn: they run side by side.\n\
@@ -42,6 +42,9 @@ pub fn system_prompt(agent: &AgentSetup, place: &ProjectContext) -> String {
         instructions = agent.config.system_prompt.trim(),
         name = agent.config.name,
         directory = place.directory,
+        folder = place.folder.as_ref().map_or_else(String::new, |folder| format!(
+            " The user works in its folder `{folder}`: a task that names no other place is about that one."
+        )),
         platform = place.platform,
         search = agent.model.search.as_ref().map_or("", |_| SEARCH_IS_DATA),
         turns = agent.config.max_turns(),
@@ -151,6 +154,20 @@ pub fn checks(facts: &RunFacts) -> String {
         "\n\n# Checks\nrawko runs these commands itself when you report. Whether they pass decides, so run the same ones before \
          you report.\n{text}"
     )
+}
+
+/// What the run has changed, for an agent that reviews it and may read all of the project; else empty.
+#[must_use]
+pub fn change(agent: &AgentSetup, patch: Option<&str>) -> String {
+    let Permissions { read, deny, .. } = &agent.permissions;
+    let reads_all = deny.as_ref().is_none_or(Vec::is_empty)
+        && read.as_ref().is_none_or(|read| read.iter().any(|path| path == "."));
+    match patch.filter(|_| reads_all && agent.config.role == Some(AgentRole::Review)) {
+        Some(patch) => {
+            format!("\n# The change\nAll that the run has changed so far.\n{}\n", fence("diff", patch))
+        }
+        None => String::new(),
+    }
 }
 
 /// The earlier tasks of the session, as a section of a conversation's first message; empty if there are none.

@@ -217,7 +217,8 @@ fn checks_passed(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     let is_over = last.status == ExecutionStatus::Success
         && matches!(last.ended(), Some(ExecutionEnd::Reported | ExecutionEnd::EndTurn))
         && case.open_step().is_none()
-        && !case.team.has_special(&last.agent);
+        && !case.team.has_special(&last.agent)
+        && !is_followed(case, last);
     if !is_over {
         return None;
     }
@@ -233,6 +234,13 @@ fn checks_passed(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
         )),
         None => Some(Ruling::done("checks-passed", has_judged(case, last), last)),
     }
+}
+
+/// Whether the agent's author names one that follows its success and does more than judge it.
+fn is_followed(case: &Case<'_>, last: &ExecutionSummary) -> bool {
+    let Some(Successor::Agent(name)) = case.team.successor(last) else { return false };
+    let judges = case.team.role(name).is_some_and(|(role, _)| role.judges());
+    name != last.agent && !judges
 }
 
 /// rawko's checks cannot say whether it is done: what fails failed before, or they could not run.

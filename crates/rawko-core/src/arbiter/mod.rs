@@ -17,6 +17,8 @@ mod question;
 mod rules;
 #[cfg(test)]
 mod rules_properties;
+#[cfg(test)]
+mod rules_tests;
 mod selecting;
 mod situation;
 mod statistics;

@@ -169,10 +169,8 @@ struct FailureRow {
 
 static UNAVAILABLE: LazyLock<Option<Vec<(UnavailableRow, Regex)>>> = LazyLock::new(|| {
     let rows: Vec<UnavailableRow> = serde_json::from_str(include_str!("unavailable.json")).ok()?;
-    rows.into_iter()
-        .map(|row| Some((Regex::new(&row.line).ok()?, row)))
-        .map(|it| it.map(|(a, b)| (b, a)))
-        .collect()
+    let compiled = |row: UnavailableRow| Regex::new(&row.line).ok().map(|pattern| (row, pattern));
+    rows.into_iter().map(compiled).collect()
 });
 
 static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {

@@ -64,6 +64,9 @@ pub struct TreeInspection {
     /// The files of `execution`, by path; bounded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub execution_files: Vec<String>,
+    /// The changes of `run` as a patch, cut where it is long; absent where others changed files as well.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub patch: Option<String>,
 }
 
 /// What is left of a run's budgets; a field is absent if there is no such budget.

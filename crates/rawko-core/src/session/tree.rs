@@ -20,6 +20,8 @@ pub(super) struct TreeEvidence {
     pub(super) changes: Option<DiffStat>,
     /// Files that tools wrote, in order of their first writing; bounded.
     written: Vec<String>,
+    /// The same as a patch, where that is known.
+    pub(super) patch: Option<String>,
     /// The files that the run had changed when the tree was last inspected, by path.
     changed: Vec<String>,
     /// Whether a call that reports no files of its own has begun since then.
@@ -95,6 +97,7 @@ impl TreeEvidence {
         }
         self.changes = Some(inspection.run.clone());
         self.changed.clone_from(&inspection.files);
+        self.patch.clone_from(&inspection.patch);
         self.unseen = false;
     }
 

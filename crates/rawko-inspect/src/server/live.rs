@@ -241,6 +241,7 @@ fn make_plain(session: &mut SessionInfo) {
     let Some(outcome) = &mut session.outcome else { return };
     outcome.verification = None;
     outcome.summary = plain(&outcome.summary);
+    outcome.agent_summary = outcome.agent_summary.as_deref().map(plain);
     for text in outcome.files_modified.iter_mut().chain(outcome.beside.iter_mut()) {
         *text = plain(text);
     }

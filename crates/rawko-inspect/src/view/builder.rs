@@ -292,7 +292,12 @@ impl ViewBuilder {
     }
 
     fn end(&mut self, outcome: Outcome) {
-        let summary = self.text(&outcome.summary);
+        let words: Vec<&str> = [Some(outcome.summary.as_str()), outcome.agent_summary.as_deref()]
+            .into_iter()
+            .flatten()
+            .collect();
+        let words = words.join("\n");
+        let summary = self.text(&words);
         self.add(EntryKind::End {
             status: outcome.status,
             summary,
@@ -300,9 +305,10 @@ impl ViewBuilder {
             duration_ms: outcome.duration_ms,
         });
         self.end_execution();
-        let summary = Text::of(&outcome.summary, SUMMARY_BYTES).text;
+        let summary = Text::of(&words, SUMMARY_BYTES).text;
         let files_modified = outcome.files_modified.iter().map(|path| plain(path)).collect();
-        self.head.outcome = Some(Outcome { verification: None, summary, files_modified, ..outcome });
+        self.head.outcome =
+            Some(Outcome { verification: None, summary, agent_summary: None, files_modified, ..outcome });
     }
 
     pub(super) fn begin_execution(&mut self, agent: &str, number: u32) {

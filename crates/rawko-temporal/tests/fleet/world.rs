@@ -130,8 +130,9 @@ impl World {
         std::fs::create_dir_all(self.marks()).unwrap();
     }
 
-    /// The user's configuration.
-    pub(crate) fn config(&self, config: Value) {
+    /// The user's configuration, in which the arbiter is always a model.
+    pub(crate) fn config(&self, mut config: Value) {
+        config["arbiter"] = json!({"mode": "llm"});
         std::fs::write(self.path("user/config/config.yaml"), config.to_string()).unwrap();
     }
 

@@ -1,13 +1,13 @@
 //! What the run has done to the tree so far, in figures: for the arbiter, after each execution that may have changed it.
 //!
 //! Owns the name of a tree as it is, which shows whether it changed between two looks, and how differences are put in
-//! figures. Nothing is kept here, and no line of a patch is made: this is done once for every execution.
+//! figures. Nothing is kept here: this is done once for every execution.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use rawko_core::facts::{DiffStat, TreeInspection};
-use rawko_core::text::truncate;
+use rawko_core::text::{keep_ends, truncate};
 
 use super::Checkpoints;
 use super::diff::{self, ChangeKind, FileChange};
@@ -25,6 +25,8 @@ const NAMED: usize = 20;
 const LISTED: usize = 1_000;
 /// The same for one execution.
 const LISTED_OF_EXECUTION: usize = 100;
+/// Bytes of the patch of a run.
+const PATCH_BYTES: usize = 12_000;
 /// Most characters of a path that are shown.
 const NAME_LENGTH: usize = 200;
 
@@ -67,10 +69,12 @@ impl Checkpoints {
         };
         let paths =
             |files: &[FileChange], most| files.iter().take(most).map(|file| file.path.clone()).collect();
-        let files = paths(run.as_ref().unwrap_or(&execution), LISTED);
+        let files: Vec<String> = paths(run.as_ref().unwrap_or(&execution), LISTED);
         let execution_files = paths(&execution, LISTED_OF_EXECUTION);
+        let patch = present.patch_since(kept.values().next().unwrap_or(before), files.len());
         let (execution, run) = (figures(&execution), run.as_deref().map(figures));
         Ok(TreeInspection {
+            patch,
             tree: present.tree,
             run: run.unwrap_or_else(|| execution.clone()),
             execution,
@@ -119,6 +123,16 @@ impl<'a> Present<'a> {
             !paths.all(|path| is_by_others(path))
         });
         Ok(files)
+    }
+
+    /// The difference from the kept tree `id` as a patch, if that is of so many files: else others changed some.
+    fn patch_since(&self, id: &str, files: usize) -> Option<String> {
+        if files == 0 || self.since(id).ok()?.len() != files {
+            return None;
+        }
+        let patch = diff::patch(&self.objects, &self.scratch, id, &self.tree).ok()?;
+        // The first line of the answer may name the tree.
+        Some(keep_ends(&String::from_utf8_lossy(&patch), PATCH_BYTES))
     }
 
     /// What is different from the kept tree `id`.

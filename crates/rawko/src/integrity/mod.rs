@@ -6,6 +6,7 @@
 
 mod baseline;
 mod comparison;
+mod copies;
 mod counts;
 mod inline;
 mod kinds;
@@ -16,19 +17,19 @@ mod replica;
 mod rust_code;
 mod surroundings;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rawko_core::facts::{CheckResult, CommandRun, OtherCheck, Verification};
+use rawko_core::facts::{CommandRun, Verification};
 use rawko_core::integrity::{Baseline, ChangedChecks, Integrity, IntegrityResult, OriginalRun};
 use rawko_core::setup::VerifySetup;
 use rawko_tools::{CommandRunner, text_of};
 use tokio::task::JoinSet;
 
-use crate::checkpoint::{CheckpointError, Checkpoints, Fate, Version};
+use crate::checkpoint::{CheckpointError, Checkpoints, Version};
 use baseline::BaselineRun;
 use comparison::Comparison;
 use counts::{miscounted, uncounted};
@@ -39,8 +40,6 @@ use surroundings::{Place, Surroundings};
 
 /// Longest file of the project that is searched for names of others.
 const MAX_READ: u64 = 32 * 1024 * 1024;
-/// Longest time of a check that an agent ran and that rawko runs as well.
-const OTHERS_TIME: Duration = Duration::from_secs(120);
 /// Shortest time for which a baseline is waited for at the end.
 const MIN_PATIENCE: Duration = Duration::from_secs(30);
 /// What a task needs that removes a feature together with its tests.
@@ -64,17 +63,6 @@ impl From<VerifySetup> for Terms {
         let VerifySetup { commands, timeout_ms, found, tests, changed_checks } = setup;
         Self { commands, timeout: Duration::from_millis(timeout_ms), tests, changed_checks, found }
     }
-}
-
-/// A copy of the tree, and what it says beside that.
-struct Copy {
-    replica: Replica,
-    /// The files in which the tree as it is differs from the one that the run began with.
-    changed: Vec<(String, Fate)>,
-    /// Whether what surrounds the project is as it was at the beginning.
-    is_sound: bool,
-    /// Whether the verification commands name the project's own folder.
-    is_bound: bool,
 }
 
 /// Watches over the checks of one run.
@@ -241,90 +229,6 @@ impl IntegrityGuard {
         let compared = tokio::task::spawn_blocking(move || guard.compare(&own)).await.ok()?.ok()?;
         let is_sound = compared.is_none_or(|comparison| comparison.differences.lasting.is_empty());
         self.baseline(terms, runs).await.filter(|_| is_sound)
-    }
-
-    /// Runs checks that agents saw fail, in copies of the tree as it is and, if they fail there too, as it was.
-    pub(crate) async fn others(self: &Arc<Self>, terms: &Terms, commands: &[String]) -> Vec<OtherCheck> {
-        let runner = self.runner.offline();
-        let timeout = terms.timeout.min(OTHERS_TIME);
-        let mut others = Vec::new();
-        let Some(now) = self.copy(terms, &|_, _| Version::Now).await else { return others };
-        let runs = now.replica.run(&runner, commands, timeout).await;
-        let red: Vec<String> =
-            runs.iter().filter(|run| !run.passed()).map(|run| run.command.clone()).collect();
-        let mut before = Vec::new();
-        if !red.is_empty()
-            && let Some(first) = self.copy(terms, &|_, _| Version::First).await.filter(|copy| copy.is_sound)
-        {
-            before = first.replica.run(&runner, &red, timeout).await;
-            let _ = tokio::task::spawn_blocking(move || drop(first)).await;
-        }
-        for run in runs {
-            let names_changes = now.changed.iter().any(|(path, _)| run.output.contains(path.as_str()));
-            let before = before.iter().find(|before| before.command == run.command).cloned();
-            others.push(OtherCheck { now: run, before, names_changes });
-        }
-        let _ = tokio::task::spawn_blocking(move || drop(now)).await;
-        others
-    }
-
-    /// Tests that the run added or changed, and that fail on the code of the beginning: they show that what they test is new.
-    /// Only of commands that passed there without them.
-    pub(crate) async fn new_tests(self: &Arc<Self>, terms: &Terms, baseline: &Baseline) -> Vec<String> {
-        let passed = |command: &&String| {
-            baseline.runs.iter().any(|run| run.command == **command && run.result() == CheckResult::Passed)
-        };
-        let commands: Vec<String> = terms.commands.iter().filter(passed).cloned().collect();
-        let files = CheckFiles::new(&terms.tests);
-        let is_new =
-            move |path: &str, fate: Fate| matches!(fate, Fate::Added | Fate::Changed) && files.is_test(path);
-        let choose = |path: &str, fate| if is_new(path, fate) { Version::Now } else { Version::First };
-        if commands.is_empty() {
-            return Vec::new();
-        }
-        let Some(copy) = self.copy(terms, &choose).await.filter(|copy| copy.is_sound && !copy.is_bound)
-        else {
-            return Vec::new();
-        };
-        let tests: Vec<String> = copy
-            .changed
-            .iter()
-            .filter(|(path, fate)| is_new(path, *fate))
-            .map(|(path, _)| path.clone())
-            .collect();
-        let mut new = Vec::new();
-        if !tests.is_empty() {
-            let runs =
-                copy.replica.run(&self.counting_runner(), &commands, terms.timeout.min(OTHERS_TIME)).await;
-            for run in runs.iter().filter(|run| run.result() == CheckResult::Failed) {
-                new.extend(if run.failures.is_empty() { tests.clone() } else { run.failures.clone() });
-            }
-            new.truncate(LISTED);
-        }
-        let _ = tokio::task::spawn_blocking(move || drop(copy)).await;
-        new
-    }
-
-    /// A copy of the tree with the version of each file that `choose` picks for it. `None` if it cannot be made.
-    async fn copy(
-        self: &Arc<Self>,
-        terms: &Terms,
-        choose: &(dyn Fn(&str, Fate) -> Version + Sync),
-    ) -> Option<Copy> {
-        let (guard, own) = (Arc::clone(self), terms.clone());
-        let with_target = self.runner.has_layers();
-        let compared = tokio::task::spawn_blocking(move || guard.compare(&own)).await.ok()?.ok()??;
-        let Comparison { trees, differences, entries, is_bound, .. } = compared;
-        let fates = trees.fates();
-        let versions: BTreeMap<String, Version> =
-            fates.iter().map(|(path, fate)| (path.clone(), choose(path, *fate))).collect();
-        let changed = fates.into_iter().filter(|(_, fate)| *fate != Fate::Same).collect();
-        let made = tokio::task::spawn_blocking(move || {
-            let choose = |path: &str| versions.get(path).cloned().unwrap_or(Version::Now);
-            Replica::new(&trees, &choose, &entries, &BTreeSet::new(), with_target)
-        });
-        let replica = made.await.ok()?.ok()?;
-        Some(Copy { replica, changed, is_sound: differences.lasting.is_empty(), is_bound })
     }
 
     /// Judges commands that passed.

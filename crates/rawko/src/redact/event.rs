@@ -72,6 +72,7 @@ impl Redactor {
                 self.clean_all(&mut inspection.run.names);
                 self.keep_clean(&mut inspection.files);
                 self.keep_clean(&mut inspection.execution_files);
+                inspection.patch.iter_mut().for_each(|patch| self.mask(patch));
             }
             Event::Answered { effect: _, answer: EffectAnswer::TreeInspectionFailed { message } } => {
                 self.clean(message);
@@ -281,7 +282,7 @@ mod tests {
             json!({"files": 1, "insertions": 1, "deletions": 0, "names": [format!("{CANARY} +1 -0")]});
         check(
             json!({"type": "TreeInspected", "effect": 3, "inspection": {"tree": "t", "execution": figures, "run": figures,
-                "files": [CANARY], "executionFiles": [CANARY]}}),
+                "files": [CANARY], "executionFiles": [CANARY], "patch": CANARY}}),
         );
         let run = json!({"command": "make test", "exitCode": 1, "output": CANARY, "durationMs": 1,
             "failures": [CANARY], "unavailable": CANARY});

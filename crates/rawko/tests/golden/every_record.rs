@@ -460,6 +460,7 @@ fn inspection() -> TreeInspection {
         run: diff,
         files: vec!["a.txt".into()],
         execution_files: vec!["a.txt".into(), "b/ü.txt".into()],
+        patch: Some("diff --git a/a.txt b/a.txt\n".into()),
     }
 }
 

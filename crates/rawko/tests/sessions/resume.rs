@@ -34,7 +34,7 @@ fn appended(log: Vec<String>) -> Vec<String> {
 async fn cut_after_any_record_it_ends_the_same_and_nothing_is_done_twice() {
     let whole = Trial::new();
     let outcome = whole.run().await;
-    assert_eq!((outcome.status, outcome.summary.as_str()), (Status::Claimed, "all done"));
+    assert_eq!((outcome.status, outcome.agent_summary.as_deref()), (Status::Claimed, Some("all done")));
     let journal = whole.journal();
     check_replay(&journal);
     assert_eq!(appended(whole.logged()), ["Append 3", "Append 5", "Append 7"]);

@@ -96,6 +96,7 @@ pub(super) fn begin_conversation(
     let before = handed_over(context, &ledger.statistics);
     let mut opening = prompt::opening(&context.task, ledger.effective_plan(), &before, last_reason(ledger));
     opening.push_str(&prompt::checks(&ledger.facts));
+    opening.push_str(&prompt::change(&agent, ledger.tree.patch.as_deref()));
     opening.push_str(&attachment::section(&ledger.setup.attachments));
     opening.push_str(&prompt::earlier_tasks(&ledger.carried.tasks));
     for words in ledger.carried.take_lost_jobs(name) {

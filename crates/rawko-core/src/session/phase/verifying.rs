@@ -70,9 +70,9 @@ impl Verifying {
 
     fn begin(self, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
         let commands = ledger.setup.verify.as_ref().map(|verify| &verify.commands);
-        // What has just been proven is only looked at again.
-        let is_proven = ledger.tree.fresh().is_some_and(Verification::proves);
-        if let Some(commands) = commands.filter(|commands| !commands.is_empty() && !is_proven) {
+        // On a tree on which they have just passed they do not run again.
+        let has_passed = ledger.tree.fresh().is_some_and(Verification::passed);
+        if let Some(commands) = commands.filter(|commands| !commands.is_empty() && !has_passed) {
             reaction.notes.push(Note::VerificationStarted { commands: commands.clone() });
         }
         self.ask(ledger, reaction)
@@ -113,7 +113,7 @@ impl Verifying {
         ledger: &mut Ledger,
         reaction: &mut Reaction,
     ) -> Next {
-        let is_known = ledger.tree.fresh() == Some(verification) && verification.proves();
+        let is_known = ledger.tree.fresh() == Some(verification) && verification.passed();
         ledger.tree.verification = Some((verification.clone(), Freshness::Fresh));
         if !is_known {
             reaction.notes.push(Note::VerificationFinished { verification: verification.clone() });
