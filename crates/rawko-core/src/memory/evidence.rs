@@ -7,7 +7,8 @@
 //! ```
 //!
 //! A memory fits if it is nearly as strong as the strongest, and strong enough by itself or the better part of what the query says. One
-//! of whose patterns matches needs less strength. Figures, and what else was tried: `docs/memory-evaluation.md` and ADR 30.
+//! of whose patterns matches needs less strength, and none where it has its share of the strongest: that share grows with the number of
+//! memories, so that one memory more never takes all of them away. Figures, and what else was tried: `docs/memory-evaluation.md` and ADR 30.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,7 +27,8 @@ const BODY: f64 = 0.5;
 const K: f64 = 1.2;
 const B: f64 = 0.75;
 
-/// Memories from which on the rarity of words counts, and a pattern that matches may be too weak. Among fewer, "rare" is chance.
+/// Memories from which on the rarity of words counts, and a pattern that matches may be too weak ([`share_of_declared`]). Among fewer, "rare"
+/// is chance.
 const MANY: usize = 20;
 /// Share of the greatest strength that a memory must have.
 const NEAR: f64 = 0.8;
@@ -57,6 +59,8 @@ pub(super) struct Evidence {
     pub(super) matches: Vec<PatternMatch>,
     /// Whether all this is enough.
     pub(super) fits: bool,
+    /// Whether it fits by the agent's name alone.
+    pub(super) by_agent: bool,
 }
 
 /// The memories for which anything speaks.
@@ -87,6 +91,7 @@ pub(super) fn search(memories: &[&Memory], asked: &QueryTerms) -> Findings {
     let strengths: Vec<f64> =
         all.iter().map(|(_, signs)| weight * signs.strength(&rarity, average)).collect();
     let strongest = strengths.iter().copied().fold(0.0, f64::max);
+    let of_declared = share_of_declared(memories.len()) * strongest;
     let mut found = BTreeMap::new();
     for ((at, signs), strength) in all.into_iter().zip(strengths) {
         let covered = signs.covered(&rarity) >= COVERED * whole && whole > 0.0 && !asked.is_step();
@@ -99,11 +104,27 @@ pub(super) fn search(memories: &[&Memory], asked: &QueryTerms) -> Findings {
         let is_enough = strength >= least || covered;
         let is_near = strength >= NEAR * strongest;
         let is_among_few = !signs.matches.is_empty() && memories.len() < MANY;
-        let fits = (is_enough && is_near) || signs.names_agent || is_among_few;
+        let is_declared =
+            signs.is_declared() && !asked.is_step() && strength > 0.0 && strength >= of_declared;
+        let fits = (is_enough && is_near) || signs.names_agent || is_among_few || is_declared;
+        let is_of_agent =
+            !signs.matches.is_empty() && signs.matches.iter().all(|one| one.part == Part::Agent);
+        let by_agent = fits && is_of_agent && !(is_enough && is_near);
         let words = search.words(&signs);
-        found.insert(at, Evidence { strength, words, matches: signs.matches, fits });
+        found.insert(at, Evidence { strength, words, matches: signs.matches, fits, by_agent });
     }
     Findings { found, untried: search.untried.get() }
+}
+
+/// Share of the greatest strength that is enough for a memory one of whose patterns matches: the more memories there are, the more of them
+/// match by chance. None among 20, half among 28, nine tenths among 63.
+fn share_of_declared(memories: usize) -> f64 {
+    (1.0 - (number(MANY) / number(memories.max(1))).powi(2)).max(0.0)
+}
+
+/// Whether all that matches is one word of a longer sentence.
+fn is_half(found: &PatternMatch) -> bool {
+    matches!(found.words, Some((1, all)) if all > 1)
 }
 
 /// What of a query one memory has.
@@ -129,11 +150,13 @@ impl Signs {
 
     /// What strength is enough.
     fn least_strength(&self) -> f64 {
-        let of = |one: &PatternMatch| match one.words {
-            Some((1, all)) if all > 1 => HALF_DECLARED,
-            Some(_) | None => DECLARED,
-        };
+        let of = |one: &PatternMatch| if is_half(one) { HALF_DECLARED } else { DECLARED };
         self.matches.iter().map(of).fold(UNDECLARED, f64::min)
+    }
+
+    /// Whether it says itself that it is for the task: by more than one word of a sentence, and not by the agent's name.
+    fn is_declared(&self) -> bool {
+        self.matches.iter().any(|one| one.part != Part::Agent && !is_half(one))
     }
 }
 

@@ -123,3 +123,63 @@ fn costly_expressions_are_tried_only_where_what_they_need_occurs() {
     let numbers: Vec<String> = (0..count).map(|at| at.to_string()).collect();
     assert_eq!(untried(&format!("The login form {}", numbers.join(" "))), 3);
 }
+
+/// Memories that share no word with any task of these tests.
+fn unrelated(count: usize) -> Vec<Memory> {
+    let topic = |at: usize| format!("topic{at}");
+    (0..count).map(|at| memory(&topic(at), &topic(at), &[&topic(at)], "")).collect()
+}
+
+/// How many of these fit a task when so many unrelated memories are there.
+fn fitting_beside(memories: &[Memory], task: &str, beside: usize) -> usize {
+    let unrelated = unrelated(beside);
+    let all: Vec<&Memory> = memories.iter().chain(&unrelated).collect();
+    fitting_among(&all, task, "developer").len()
+}
+
+#[test]
+fn what_declares_itself_does_not_vanish_when_an_unrelated_memory_is_added() {
+    let same = |pattern: &str| -> Vec<Memory> {
+        (0..5).map(|at| memory(&format!("m{at}"), &format!("Note {at}"), &[pattern], "")).collect()
+    };
+    let mixed = vec![
+        memory("one", "Sessions", &["auth"], "They are kept in a table."),
+        memory("two", "Passwords", &["auth|login"], ""),
+        memory("three", "Forms are made of parts", &["the login form"], "Each part has a name."),
+        memory("four", "Cookies", &["fix * auth"], ""),
+    ];
+    let task = "Fix the auth module so that the login form of the web page says what is wrong";
+    let check = |memories: &[Memory]| {
+        let counts: Vec<usize> = (0..=60).map(|beside| fitting_beside(memories, task, beside)).collect();
+        assert_eq!(counts[0], memories.len(), "{counts:?}");
+        assert!(!counts.contains(&0), "{counts:?}");
+    };
+    for pattern in ["auth", "login form", "auth|login", "fix * auth"] {
+        check(&same(pattern));
+    }
+    check(&mixed);
+    // Nineteen memories and twenty.
+    let counts = [14, 15].map(|beside| fitting_beside(&same("auth"), task, beside));
+    assert_eq!(counts, [5, 5]);
+}
+
+#[test]
+fn among_many_a_common_word_declares_little_beside_a_rare_one() {
+    let mut memories: Vec<Memory> =
+        (0..5).map(|at| memory(&format!("m{at}"), &format!("Note {at}"), &["auth"], "")).collect();
+    memories.push(memory("rare", "Magnets in the login form", &["magnet"], ""));
+    let fits = |beside| {
+        let unrelated = unrelated(beside);
+        let all: Vec<&Memory> = memories.iter().chain(&unrelated).collect();
+        fitting_among(&all, "Repair auth of the magnet in the login form", "developer")
+    };
+    assert_eq!(fits(10).len(), 6);
+    assert_eq!(fits(200), ["rare"]);
+    // One word of a longer sentence declares little, and no pattern of an agent's name declares anything for a task.
+    let half =
+        [memory("half", "Note", &["compiling the parser"], "A long one, of many other things to say.")];
+    let all: Vec<Memory> = half.into_iter().chain(unrelated(200)).collect();
+    let all: Vec<&Memory> = all.iter().collect();
+    let long = "Draw a diagram of the parser, its tokens, tables, states, errors and limits";
+    assert_eq!(fitting_among(&all, long, "developer"), [""; 0]);
+}

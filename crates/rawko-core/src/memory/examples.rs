@@ -94,7 +94,8 @@ fn example_1_a_task_with_matching_memories() {
     //   "auth" in "oauth2", "integration", and "to" in "too", which is 20. Compared as words, as docs/spec/memory.md decides, only
     //   "integration" is shared: 5.
     // - It gives JWT 10. "auth" is in "authentication" as a substring, once, which would be 5; as words nothing is shared: 0.
-    // By docs/spec/memory.md they have 40, 25 and 45, and the middleware pattern comes out on top.
+    // By docs/spec/memory.md they have 40, 25 and 45. The order is the specification's all the same: a memory that the agent's name alone finds,
+    // its "weak match", comes after those that the task finds.
     insta::assert_snapshot!(explained(&memories, "Add OAuth integration to existing auth system", 3));
 }
 

@@ -1,7 +1,7 @@
 //! Which few memories an execution is given, and why each of the others is not.
 //!
-//! Owns who may be given at all (matching, important enough, neither expired nor superseded), the order (score, then the newer one, then the
-//! path), and what becomes of memories that contradict each other: they are given side by side, so that nobody gets one half of
+//! Owns who may be given at all (matching, important enough, neither expired nor superseded), the order (what it fits, score, then the newer one, then
+//! the path), and what becomes of memories that contradict each other: they are given side by side, so that nobody gets one half of
 //! a contradiction for the whole truth. Staleness costs a look at the tree, so that it is asked for the best of them
 //! and what contradicts those only ([`Ranking::shortlist`]); nothing else is ever given.
 
@@ -92,8 +92,17 @@ struct Ranked<'a> {
     words: Vec<String>,
     matches: Vec<PatternMatch>,
     similarity: Option<Similarity>,
-    /// Whether it is the plan's step alone that it fits.
-    by_step: bool,
+    fits: Fits,
+}
+
+/// What a memory fits, the most telling first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Fits {
+    Task,
+    /// The agent's name alone.
+    Agent,
+    /// The plan's step alone.
+    Step,
 }
 
 /// What is given, in this order, and what is not.
@@ -295,7 +304,7 @@ pub fn superseded<'a>(memories: impl IntoIterator<Item = &'a Memory> + Clone) ->
 }
 
 fn before(one: &Ranked<'_>, other: &Ranked<'_>) -> std::cmp::Ordering {
-    (one.by_step.cmp(&other.by_step))
+    (one.fits.cmp(&other.fits))
         .then_with(|| other.score.total.total_cmp(&one.score.total))
         .then_with(|| other.memory.header.discovered_at.cmp(&one.memory.header.discovered_at))
         .then_with(|| one.memory.path.cmp(&other.memory.path))
@@ -320,7 +329,7 @@ impl<'a> Ranking<'a> {
             let of_task = by_task.remove(&at).unwrap_or_default();
             let of_step = by_step.remove(&at).unwrap_or_default();
             let is_by_step = !of_task.fits && !is_near && of_step.fits;
-            let Evidence { words, matches, fits, .. } = if is_by_step { of_step } else { of_task };
+            let Evidence { words, matches, fits, by_agent, .. } = if is_by_step { of_step } else { of_task };
             let place = by_meaning.get(memory.path.as_str());
             let semantic = place.map_or(0.0, |place| semantic_points(*place, by_words.get(&at).copied()));
             if !fits && !is_near {
@@ -333,7 +342,12 @@ impl<'a> Ranking<'a> {
             if memory.header.effective_importance() < self.recipient.min_importance {
                 self.leave_out(memory, Reason::TooUnimportant, Some(score), matches);
             } else {
-                self.ranked.push(Ranked { memory, score, words, matches, similarity, by_step: is_by_step });
+                let fits = match (is_by_step, by_agent && !is_near) {
+                    (true, _) => Fits::Step,
+                    (false, true) => Fits::Agent,
+                    (false, false) => Fits::Task,
+                };
+                self.ranked.push(Ranked { memory, score, words, matches, similarity, fits });
             }
         }
         self.ranked.sort_by(|one, other| before(one, other));
@@ -406,7 +420,7 @@ impl<'a> Ranking<'a> {
             let mut group = vec![one.clone()];
             for partner in self.partners(one.memory) {
                 match by_path.get(partner.path.as_str()) {
-                    Some(matched) if one.by_step || !matched.by_step => group.push(matched.clone()),
+                    Some(matched) if matched.fits <= one.fits => group.push(matched.clone()),
                     Some(matched) => unmatched.push((chosen.len(), matched.clone())),
                     None => unmatched.push((chosen.len(), self.unmatched(partner, malus(&partner.path)))),
                 }
@@ -465,7 +479,7 @@ impl<'a> Ranking<'a> {
     /// A memory that is given although none of its patterns matches.
     fn unmatched(&self, memory: &'a Memory, malus: f64) -> Ranked<'a> {
         let score = self.score(memory, 0.0).stale(malus);
-        Ranked { memory, score, words: Vec::new(), matches: Vec::new(), similarity: None, by_step: false }
+        Ranked { memory, score, words: Vec::new(), matches: Vec::new(), similarity: None, fits: Fits::Task }
     }
 
     fn contradictions(&self, memory: &Memory, told: &BTreeSet<&str>) -> Vec<Contradiction> {

@@ -68,6 +68,19 @@ fn the_best_are_told() {
 }
 
 #[test]
+fn what_the_agents_name_alone_finds_comes_after_what_the_task_finds() {
+    let memories = [
+        memory("mine", json!({"whenToUse": "developer", "importance": "critical"})),
+        memory("low", json!({"importance": "low"})),
+        // The task finds this one too.
+        memory("both", json!({"whenToUse": ["developer", "auth"]})),
+    ];
+    check(&memories, &json!({}), &["both", "low", "mine"], &[]);
+    let left = [("low", Reason::NoPlace { rank: 2 }), ("mine", Reason::NoPlace { rank: 3 })];
+    check(&memories, &json!({"maxInjected": 1}), &["both"], &left);
+}
+
+#[test]
 fn among_equals_the_newer_comes_first_and_then_the_path() {
     let at = |days: u64| Timestamp(NOW.0 - days * DAY).to_rfc3339();
     let memories = [

@@ -8,6 +8,7 @@
 mod figures;
 mod search;
 mod set;
+mod unrelated;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +18,7 @@ use rawko_core::memory::{Header, Memory, Pattern};
 use figures::{Answer, Figures, figures, table};
 use search::{Context, found};
 use set::{Half, Kind, LabelledQuery, LabelledSet, Patterns};
+use unrelated::{Words, unrelated};
 
 #[test]
 fn it_is_large_enough_and_no_label_is_missing() {
@@ -159,12 +161,51 @@ fn what_is_found_is_mostly_right_and_authors_find_their_own() {
     }
 }
 
+/// What is found where so many unrelated memories are there, as the mean over the authors of patterns.
+fn beside(set: &LabelledSet, queries: &[&LabelledQuery], from: Words, count: usize) -> (Figures, f64) {
+    let others = unrelated(from, count);
+    let (mut sum, mut wrong) = ([0.0; 3], 0.0);
+    for (_, patterns) in Patterns::ALL {
+        let mut memories = set.memories(patterns);
+        memories.extend(others.iter().cloned());
+        let of = figures(&answers(&memories, queries, Context::Task));
+        for (sum, one) in sum.iter_mut().zip([of.precision, of.recall, of.f1]) {
+            *sum += one / 3.0;
+        }
+        wrong += (1.0 - of.precision) * of.found / 3.0;
+    }
+    let [precision, recall, f1] = sum;
+    (Figures { precision, recall, f1, ..figures(&[]) }, wrong)
+}
+
+#[test]
+fn unrelated_memories_take_little_away() {
+    let set = LabelledSet::load();
+    let all: Vec<&LabelledQuery> = set.queries.iter().collect();
+    let (alone, _) = beside(&set, &all, Words::OfOthers, 0);
+    let (among, wrong) = beside(&set, &all, Words::OfOthers, 200);
+    assert!(among.f1 >= alone.f1 - 0.06 && wrong <= 0.2, "{alone:?} {among:?} {wrong}");
+    let memories = set.memories(Patterns::Careful);
+    let chosen = figures(&answers(&memories, &set.half(Half::Chosen), Context::Task));
+    assert!(chosen.f1 >= 0.6 - 1e-9, "{chosen:?}");
+}
+
 #[test]
 #[ignore = "prints the tables of docs/memory-evaluation.md"]
 fn print_the_tables() {
     let set = LabelledSet::load();
     for (name, half) in [("chosen", Half::Chosen), ("reported", Half::Reported)] {
         println!("{name}\n\n{}", tables(&set, half));
+    }
+    for (name, from) in Words::ALL {
+        println!("beside unrelated memories, words of {name}\n");
+        for (half, queries) in [("chosen", set.half(Half::Chosen)), ("reported", set.half(Half::Reported))] {
+            for count in [0, 20, 40, 100, 300, 1_000] {
+                let (of, wrong) = beside(&set, &queries, from, count);
+                let Figures { precision, recall, f1, .. } = of;
+                println!("| {half} | {count} | {precision:.2} | {recall:.2} | {f1:.3} | {wrong:.2} |");
+            }
+        }
     }
     if std::env::var_os("RAWKO_EVALUATE_MISSES").is_some() {
         for (author, patterns) in Patterns::ALL {
