@@ -193,9 +193,10 @@ impl Performer {
                 changed_checks,
                 seen_red,
                 found,
+                adopted,
             } => {
                 let timeout = Duration::from_millis(timeout_ms);
-                let terms = Terms { commands, timeout, tests, changed_checks, found };
+                let terms = Terms { commands, timeout, tests, changed_checks, found, adopted };
                 self.verify(&terms, others, seen_red).await
             }
             Effect::StartTimer { after_ms, .. } => {

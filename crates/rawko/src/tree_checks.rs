@@ -94,6 +94,10 @@ impl Performer {
             return EffectAnswer::VerificationFinished { verification };
         }
         let mut verification = self.prove(terms, seen_red).await;
+        if terms.adopted && !verification.is_worth_adopting() {
+            verification = Verification { tree: verification.tree, ..Verification::default() };
+        }
+        verification.adopted = terms.adopted && !verification.runs.is_empty();
         if !others.is_empty() && verification.standing() != Standing::Failed {
             verification.others = self.guard.others(terms, &others).await;
         }

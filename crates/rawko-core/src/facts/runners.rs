@@ -37,6 +37,24 @@ impl Started<'_> {
     }
 }
 
+/// The words of a command that runs all tests of the test runner in these words; `None` if that is not known. Only what the
+/// tables know is kept: other words may select tests, or have the runner run none.
+pub(super) fn whole_suite(words: &[ShellWord]) -> Option<Vec<&str>> {
+    let tables = TABLES.as_ref()?;
+    let started = started(words);
+    let at = started.iter().position(|program| program.is_check())?;
+    let mut kept = Vec::new();
+    for pair in started.get(..=at)?.windows(2) {
+        let [outer, inner] = pair else { return None };
+        let wrapper = tables.wrappers.iter().find(|wrapper| wrapper.starts(*outer).is_some())?;
+        kept.extend(wrapper.kept(outer.words.get(..outer.words.len() - inner.words.len())?)?);
+    }
+    let words = started.get(at)?.words;
+    let runner = tables.runners.iter().find(|runner| runner.named(words, &tables.unless).is_some())?;
+    kept.extend(runner.whole(words)?);
+    Some(kept)
+}
+
 /// The programs that a simple command runs, from the first one on: each wrapper, and what it starts.
 pub(super) fn started(words: &[ShellWord]) -> Vec<Started<'_>> {
     let mut found = vec![Started { words, is_interpreted: false, is_runner_or_nothing: false }];
@@ -91,6 +109,8 @@ struct Wrapper {
     /// The program is a file or a module in its language.
     #[serde(default)]
     interprets: bool,
+    /// Its options with which a whole suite may be run again; absent where it may not stand before one.
+    keeps: Option<Vec<String>>,
     /// It counts only where what it starts is a runner.
     #[serde(default)]
     only_runner: bool,
@@ -122,6 +142,14 @@ impl Wrapper {
             is_interpreted: outer.is_interpreted || self.interprets,
             is_runner_or_nothing: self.only_runner,
         })
+    }
+
+    /// Its own words, if all its options may stand before a whole suite.
+    fn kept<'w>(&self, own: &'w [ShellWord]) -> Option<Vec<&'w str>> {
+        let keeps = self.keeps.as_ref()?;
+        let may_stand =
+            |word: &&str| !word.starts_with(['-', '+']) || *word == "--" || keeps.iter().any(|it| it == word);
+        own.iter().map(|word| word.text().filter(may_stand)).collect()
     }
 
     fn skip_options<'w>(&self, words: &'w [ShellWord]) -> Option<&'w [ShellWord]> {
@@ -173,6 +201,8 @@ struct Runner {
     /// Options whose value is the next word.
     #[serde(default)]
     values: Vec<String>,
+    /// It runs tests, and how all of them are run.
+    suite: Option<Suite>,
     /// Commands that are checks.
     #[serde(rename = "examples")]
     _examples: Vec<String>,
@@ -181,7 +211,46 @@ struct Runner {
     _not: Vec<String>,
 }
 
+/// How a test runner runs all tests: its name and the words of its row, without what selects some of them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Suite {
+    /// Words that are kept all the same, because they say where the tests are or how they are built.
+    #[serde(default)]
+    keeps: Vec<String>,
+    /// A word that stands for all tests.
+    adds: Option<String>,
+    /// Commands, each with the one that runs all tests.
+    #[serde(rename = "examples")]
+    _examples: Vec<(String, String)>,
+}
+
 impl Runner {
+    /// The words with which it runs all its tests.
+    fn whole<'w>(&'w self, words: &'w [ShellWord]) -> Option<Vec<&'w str>> {
+        let suite = self.suite.as_ref()?;
+        let texts: Option<Vec<&str>> = words.iter().map(ShellWord::text).collect();
+        let (name, arguments) = texts.as_deref()?.split_first().map(|(name, rest)| (*name, rest.to_vec()))?;
+        let own = if self.words.is_empty() { Vec::new() } else { self.words_among(&arguments)? };
+        let mut missing = own.into_iter().peekable();
+        let mut whole = vec![name];
+        let mut rest = arguments.into_iter().take_while(|text| *text != "--");
+        while let Some(text) = rest.next() {
+            let option = text.split_once('=').map_or(text, |(option, _)| option);
+            let has_value = self.values.iter().any(|known| known == text);
+            if missing.next_if_eq(&text).is_some() {
+                whole.push(text);
+            } else if suite.keeps.iter().any(|known| known == option) {
+                whole.push(text);
+                whole.extend(if has_value { Some(rest.next()?) } else { None });
+            } else if has_value {
+                rest.next();
+            }
+        }
+        whole.extend(suite.adds.as_deref());
+        missing.peek().is_none().then_some(whole)
+    }
+
     /// The program with its subcommand, if this is the runner of these words. `npm run test` is `npm test`.
     fn named(&self, words: &[ShellWord], unless: &[String]) -> Option<String> {
         let (name, arguments) = words.split_first()?;
@@ -262,7 +331,7 @@ pub(super) fn basename(path: &str) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::facts::shell::examine;
+    use crate::facts::shell::{examine, whole_suite_of};
 
     #[test]
     fn every_row_knows_its_examples() {
@@ -282,6 +351,10 @@ mod tests {
             }
             for example in &runner._not {
                 assert!(!is_check(example), "{example}");
+            }
+            for (command, whole) in runner.suite.iter().flat_map(|suite| &suite._examples) {
+                assert_eq!(whole_suite_of(command, "/w/p").as_ref(), Some(whole), "{command}");
+                assert_eq!(whole_suite_of(whole, "/w/p").as_ref(), Some(whole), "{whole}");
             }
         }
     }

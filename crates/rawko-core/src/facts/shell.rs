@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use super::command::{CommandEffect, OwnStatus};
-use super::runners::{Started, basename, started};
+use super::runners::{Started, basename, started, whole_suite};
 use super::statuses::own_status;
 use crate::policy::script::{ParsedScript, Pipeline, ShellWord, Simple};
 use crate::policy::{effect_of_redirection, effect_of_words, keeps_output, parse_script, writes_its_words};
@@ -63,6 +63,28 @@ pub(crate) fn check_lines(command: &str, project: &str) -> Vec<String> {
     let mut lines = Vec::new();
     script.add_check_lines(&mut String::new(), project.trim_end_matches('/'), &mut lines);
     lines
+}
+
+/// A command line that runs the whole suite of the last test runner in a command whose suite is known, in the folder of the
+/// project.
+pub(crate) fn whole_suite_of(command: &str, project: &str) -> Option<String> {
+    let whole = |line: &String| {
+        let parsed = parse_script(line).ok()?;
+        let (check, before) = parsed.commands.split_last()?;
+        let words = whole_suite(&check.words)?;
+        // What lies elsewhere is no part of the project's checks.
+        let is_elsewhere =
+            |word: &&str| word.starts_with(['/', '~']) || word.split('/').any(|part| part == "..");
+        if words.iter().any(is_elsewhere) {
+            return None;
+        }
+        let shown = |words: &[&str]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+        let folder: Option<Vec<&str>> = before.iter().flat_map(|cd| &cd.words).map(ShellWord::text).collect();
+        let folder =
+            folder.filter(|folder| !folder.is_empty()).map(|folder| format!("{} && ", shown(&folder)));
+        Some(format!("{}{}", folder.unwrap_or_default(), shown(&words)))
+    };
+    check_lines(command, project).iter().rev().find_map(whole)
 }
 
 /// Whether two commands run the same checks with the same arguments, whatever stands around these. Commands without known
@@ -426,6 +448,30 @@ mod tests {
         ] {
             assert_eq!(check_lines(command, "/w/p").join(" | "), expected, "{command}");
         }
+    }
+
+    /// What an agent ran must not have a say in what its runner does, beside which runner it is.
+    #[test]
+    fn a_suite_that_is_not_known_is_none() {
+        for command in [
+            "ruff check .",
+            "cargo clippy && mypy src",
+            "make lint",
+            "bash -n test.sh",
+            "python3 -O -m pytest",
+            "env PYTEST_ADDOPTS=--co pytest",
+            "PYTEST_ADDOPTS=--co pytest",
+            "uv run --with ./mine pytest",
+            "docker exec web pytest",
+            "/tmp/pytest",
+            "cd web && ../mine/pytest",
+            "npx playwright test a",
+            "ls",
+        ] {
+            assert_eq!(whole_suite_of(command, "/w/p"), None, "{command}");
+        }
+        assert_eq!(whole_suite_of("ruff check . && pytest -k a; mypy .", "/w/p").as_deref(), Some("pytest"));
+        assert_eq!(whole_suite_of("cd /w/p/a && ./test.sh x", "/w/p").as_deref(), Some("cd a && ./test.sh"));
     }
 
     #[test]

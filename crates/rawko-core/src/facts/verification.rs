@@ -57,6 +57,9 @@ pub struct Verification {
     /// The hash of the content of the tree they ran on; absent if it could not be determined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tree: Option<String>,
+    /// Whether rawko found no check, and ran the test runner of an agent instead.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub adopted: bool,
     /// Whether the commands themselves changed the tree: then the results prove nothing.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tree_changed: bool,
@@ -202,6 +205,21 @@ impl Verification {
     #[must_use]
     pub fn worse_other(&self) -> Option<&OtherCheck> {
         self.others.iter().find(|other| other.is_worse())
+    }
+
+    /// Whether what an adopted check says counts. How all its tests are run is a guess: one that does not pass says something
+    /// only where it can be compared with itself on the tree of the beginning.
+    #[must_use]
+    pub fn is_worth_adopting(&self) -> bool {
+        let has_a_say = |run: &CommandRun| match run.result() {
+            CheckResult::Passed => true,
+            CheckResult::Failed => self.before(run).is_some_and(|before| {
+                matches!(before.result(), CheckResult::Passed | CheckResult::Failed)
+                    && run.is_worse_than(before).is_some()
+            }),
+            CheckResult::Unavailable | CheckResult::NothingToRun | CheckResult::TimedOut => false,
+        };
+        self.runs.iter().all(has_a_say)
     }
 
     /// What commands that passed prove; `None` if they prove nothing.

@@ -127,6 +127,9 @@ pub enum Effect {
         /// Whether nobody named the commands: then they are not run for work that changed nothing.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         found: bool,
+        /// Whether they are those of an agent, because rawko found none.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        adopted: bool,
     },
     /// Wait; answered by `TimerFired`.
     StartTimer {

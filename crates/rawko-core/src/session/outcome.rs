@@ -261,7 +261,9 @@ impl Ledger {
         let doubt = |reason, message: &str| Doubt { reason, message: message.to_owned() };
         match (&self.setup.verify, &self.tree.verification) {
             (None, _) => doubt(DoubtReason::NothingToRun, "no command verified it"),
-            (Some(verify), _) if verify.commands.is_empty() => {
+            (Some(verify), checked)
+                if verify.commands.is_empty() && checked.as_ref().is_none_or(|(it, _)| !it.adopted) =>
+            {
                 doubt(DoubtReason::NothingToRun, "no check was found")
             }
             (Some(_), Some((verification, Freshness::Fresh))) => verification

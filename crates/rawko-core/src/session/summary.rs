@@ -109,7 +109,11 @@ impl Ledger {
             commands.iter().map(|command| format!("`{command}`")).collect::<Vec<_>>().join(", ")
         };
         let all = list(verification.runs.iter().map(|run| run.command.as_str()).collect());
-        let passes = if verification.runs.len() == 1 { "passes" } else { "pass" };
+        let passes = match verification.runs.len() {
+            _ if verification.adopted => ", which an agent ran and rawko ran again, passes",
+            1 => " passes",
+            _ => " pass",
+        };
         let before = verification.runs.iter().filter_map(|run| verification.before(run));
         let red: Vec<&str> =
             before.clone().filter(|run| !run.passed()).map(|run| run.command.as_str()).collect();
@@ -124,7 +128,7 @@ impl Ledger {
         } else {
             "as before the run; that the task is done is the agents' word".to_owned()
         };
-        format!("Verified: {all} {passes}; {how}.")
+        format!("Verified: {all}{passes}; {how}.")
     }
 }
 

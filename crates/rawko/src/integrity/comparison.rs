@@ -6,6 +6,7 @@ use std::path::Path;
 use rawko_core::integrity::{CheckChange, CheckChangeKind};
 
 use super::Terms;
+use super::adopted::Adopted;
 use super::inline::{self, InlineTests};
 use super::kinds::{self, CheckFiles};
 use super::manifest::{self, Manifest};
@@ -31,6 +32,8 @@ pub(super) struct Comparison {
     pub(super) is_bound: bool,
     /// Whether there were any checks at the beginning.
     pub(super) had_checks: bool,
+    /// Whether there were any tests at the beginning, or something that the commands run.
+    pub(super) had_tests: bool,
     pub(super) differences: Differences,
     /// What git ignores.
     pub(super) entries: BTreeSet<String>,
@@ -44,6 +47,7 @@ impl Comparison {
         project: &Path,
         (before, now): (&Surroundings, &Surroundings),
         commands_began: Option<i128>,
+        adopted: Adopted,
     ) -> Self {
         let fates = trees.fates();
         let files = CheckFiles::new(&terms.tests);
@@ -54,6 +58,11 @@ impl Comparison {
             named::named(&terms.commands, &packages, &read);
         let patterns = kinds::matching(&globs);
         named.extend(trees.first_paths().filter(|path| patterns.is_match(path)));
+        let had_tests = trees.first_paths().any(|path| files.is_test(&path) || named.contains(&path))
+            || has_inline_tests(&trees);
+        let (own, ignored): (Vec<_>, Vec<_>) =
+            adopted.files.into_iter().partition(|file| fates.contains_key(file));
+        named.extend(own);
         // In a copy these folders are others.
         let own_paths = [project, trees.toplevel()].map(|path| path.display().to_string());
         let mut texts = named.iter().filter_map(|path| read(path)).chain(terms.commands.iter().cloned());
@@ -131,6 +140,8 @@ impl Comparison {
         }
         let mut differences = before.differences(now, dependencies_changed, commands_began);
         differences.lasting.extend(undermining);
+        differences.lasting.extend(ignored.iter().filter_map(|file| before.newer_file(file, project)));
+        differences.lasting.extend(adopted.programs);
         Self {
             trees,
             versions,
@@ -138,6 +149,7 @@ impl Comparison {
             added,
             is_bound,
             had_checks,
+            had_tests,
             differences,
             entries: now.entries.clone(),
         }
@@ -286,6 +298,13 @@ fn with_original_checks(trees: &Trees, fates: &BTreeMap<String, Fate>, path: &st
         Manifest::SameChecks | Manifest::Other => None,
         Manifest::Changed(content) => Some(content),
     }
+}
+
+/// Whether there were tests in files of Rust at the beginning.
+fn has_inline_tests(trees: &Trees) -> bool {
+    let files: Vec<String> =
+        trees.first_paths().filter(|path| path.ends_with(".rs")).take(FOLLOWED).collect();
+    trees.first_contents(&files).iter().any(|(_, content)| inline::has_tests(content))
 }
 
 /// Whether a module that `parent` declared had tests, and is still there.

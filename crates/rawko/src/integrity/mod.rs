@@ -4,6 +4,7 @@
 //! the tree as it is, in the background. When the run's work is verified, the checks are compared with the recorded ones.
 //! If they differ, the original checks run on the new code, in a copy of the project.
 
+mod adopted;
 mod baseline;
 mod comparison;
 mod copies;
@@ -30,6 +31,7 @@ use rawko_tools::{CommandRunner, text_of};
 use tokio::task::JoinSet;
 
 use crate::checkpoint::{CheckpointError, Checkpoints, Version};
+use adopted::Adopted;
 use baseline::BaselineRun;
 use comparison::Comparison;
 use counts::{miscounted, uncounted};
@@ -56,12 +58,21 @@ pub(crate) struct Terms {
     pub(crate) changed_checks: ChangedChecks,
     /// Whether nobody named the commands.
     pub(crate) found: bool,
+    /// Whether they are those of an agent.
+    pub(crate) adopted: bool,
 }
 
 impl From<VerifySetup> for Terms {
     fn from(setup: VerifySetup) -> Self {
         let VerifySetup { commands, timeout_ms, found, tests, changed_checks } = setup;
-        Self { commands, timeout: Duration::from_millis(timeout_ms), tests, changed_checks, found }
+        Self {
+            commands,
+            timeout: Duration::from_millis(timeout_ms),
+            tests,
+            changed_checks,
+            found,
+            adopted: false,
+        }
     }
 }
 
@@ -85,6 +96,8 @@ pub(crate) struct IntegrityGuard {
     commands_began: Mutex<Option<i128>>,
     /// The commands on the first tree. Ended with the guard.
     baseline: Mutex<JoinSet<Option<Baseline>>>,
+    /// Those that are adopted may become others.
+    baseline_of: Mutex<Vec<String>>,
 }
 
 impl IntegrityGuard {
@@ -108,6 +121,7 @@ impl IntegrityGuard {
             before: Mutex::new(None),
             commands_began: Mutex::new(None),
             baseline: Mutex::new(JoinSet::new()),
+            baseline_of: Mutex::new(Vec::new()),
         }
     }
 
@@ -133,6 +147,7 @@ impl IntegrityGuard {
     }
 
     fn start_baseline(&self, terms: Terms) {
+        *self.baseline_of.lock().unwrap_or_else(PoisonError::into_inner) = terms.commands.clone();
         // A guard that is dropped ends its baseline, so the baseline must not hold the guard.
         let run = BaselineRun {
             checkpoints: self.checkpoints.clone(),
@@ -243,6 +258,10 @@ impl IntegrityGuard {
             // The tree could not be compared with the one that the run began with.
             Ok(Err(_)) | Err(_) => return Verification { tree: None, ..verification },
         };
+        if terms.adopted && !comparison.had_tests {
+            // Tests of the run alone are what its agents say.
+            return Verification { tree: verification.tree, ..Verification::default() };
+        }
         // The copy of the beginning has links to packages, so it may have been run with what the run put there.
         let is_sound = comparison.differences.lasting.is_empty();
         let baseline = self.baseline(terms, &verification.runs).await.filter(|_| is_sound);
@@ -308,8 +327,10 @@ impl IntegrityGuard {
     /// The commands on the first tree. Commands that passed in `runs` are not waited for much longer there: one that hangs
     /// without the work would hold the result up.
     async fn baseline(&self, terms: &Terms, runs: &[CommandRun]) -> Option<Baseline> {
-        if self.baseline.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
-            // The process that ran it is gone.
+        if *self.baseline_of.lock().unwrap_or_else(PoisonError::into_inner) != terms.commands {
+            // The process that ran it is gone, or it is that of other commands.
+            self.baseline.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
+            *self.baseline.lock().unwrap_or_else(PoisonError::into_inner) = JoinSet::new();
             self.start_baseline(terms.clone());
         }
         let mut running = std::mem::take(&mut *self.baseline.lock().unwrap_or_else(PoisonError::into_inner));
@@ -333,8 +354,13 @@ impl IntegrityGuard {
         }
         let now = self.look();
         let began = *self.commands_began.lock().unwrap_or_else(PoisonError::into_inner);
-        let surroundings = (&*self.recorded()?, &now);
-        Ok(Some(Comparison::new(trees, terms, &self.project, surroundings, began)))
+        let before = self.recorded()?;
+        let adopted = if terms.adopted {
+            Adopted::new(&terms.commands, &self.project, &before, &self.path)
+        } else {
+            Adopted::default()
+        };
+        Ok(Some(Comparison::new(trees, terms, &self.project, (&before, &now), began, adopted)))
     }
 
     /// The original checks on the new code.

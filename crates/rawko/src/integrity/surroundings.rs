@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rawko_core::integrity::{CheckChange, CheckChangeKind};
 use serde::{Deserialize, Serialize};
@@ -73,6 +74,9 @@ pub(super) struct Surroundings {
     ignored: BTreeMap<String, Stamp>,
     /// Settings outside of the project: a digest of each one's stamps.
     outside: BTreeMap<String, String>,
+    /// When they were looked at, in nanoseconds.
+    #[serde(default)]
+    at: i128,
     /// Whether there was too much to look at; packages and ignored files are not known then.
     truncated: bool,
     /// What git ignores, folders by themselves: what a copy of the project needs besides the tree.
@@ -111,7 +115,9 @@ impl Surroundings {
     /// Looks at the surroundings. `programs` are looked for besides the usual ones.
     pub(super) fn look(place: &Place<'_>, programs: &BTreeSet<String>) -> Self {
         let table = Conventions::get();
-        let mut found = Self { entries: place.ignored.iter().cloned().collect(), ..Self::default() };
+        let at = SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_nanos());
+        let at = at.ok().and_then(|at| i128::try_from(at).ok()).unwrap_or_default();
+        let mut found = Self { at, entries: place.ignored.iter().cloned().collect(), ..Self::default() };
         let names = table.programs.iter().chain(programs);
         found.programs = names.filter_map(|name| Some((name.clone(), program(name, place.path)?))).collect();
         let mut walk = Walk { place, found: &mut found, budget: MAX_FILES, bytes: MAX_CONTENT };
@@ -131,8 +137,34 @@ impl Surroundings {
 
     /// Names everything in them, except what git ignores and is no check.
     pub(super) fn digest(&self) -> String {
-        let checks = Self { entries: BTreeSet::new(), ..self.clone() };
+        let checks = Self { entries: BTreeSet::new(), at: 0, ..self.clone() };
         hex::encode(Sha256::digest(serde_json::to_vec(&checks).unwrap_or_default()))
+    }
+
+    /// A program that was not looked for, if it is found by its name and may have come or changed since.
+    pub(super) fn newer_program(&self, name: &str, path: &OsStr) -> Option<CheckChange> {
+        let found = program(name, path).filter(|_| !self.programs.contains_key(name))?;
+        let is_new = !self.is_older(&found.path) || !self.is_older(&found.target);
+        is_new.then(|| change(&found.path.display().to_string(), CheckChangeKind::Added))
+    }
+
+    /// A file that git ignores, if it may have come or changed since. What was recorded is compared elsewhere.
+    pub(super) fn newer_file(&self, file: &str, project: &Path) -> Option<CheckChange> {
+        let is_below = |known: &String| {
+            file.strip_prefix(known.as_str()).is_some_and(|it| it.is_empty() || it.starts_with('/'))
+        };
+        let is_recorded =
+            !self.truncated && (self.ignored.contains_key(file) || self.packages.keys().any(is_below));
+        let was_ignored = |entry: &String| is_below(&entry.trim_end_matches('/').to_owned());
+        let full = project.join(file);
+        let target = full.canonicalize().unwrap_or_else(|_| full.clone());
+        let is_old = self.entries.iter().any(was_ignored) && self.is_older(&full) && self.is_older(&target);
+        (!is_recorded && !is_old).then(|| change(file, CheckChangeKind::Added))
+    }
+
+    /// Whether a file has not changed since: no program can set the time of its last status change.
+    fn is_older(&self, path: &Path) -> bool {
+        Stamp::of(path).is_some_and(|Stamp(_, _, changed)| changed < self.at)
     }
 
     /// What differs in `now`. Changes of installed packages are explained by a change of the dependencies, those of what tests
@@ -511,6 +543,30 @@ mod tests {
     #[test]
     fn a_package_that_is_installed_anew_is_the_same() {
         check(|scene| scene.write("p/node_modules/jest/index.js", "1"), &[], &[]);
+    }
+
+    /// Nobody knew these names when the surroundings were recorded.
+    #[test]
+    fn what_was_not_recorded_is_the_same_if_it_is_older() {
+        let scene = Scene::new();
+        scene.program("bin/bats");
+        scene.write("p/reports/run", "1");
+        let root = scene.folder.path();
+        let path = std::env::join_paths([root.join("early"), root.join("bin")]).unwrap();
+        let tick = || std::thread::sleep(std::time::Duration::from_millis(30));
+        tick();
+        let before = scene.look();
+        tick();
+        let program = |name: &str| before.newer_program(name, &path).is_some();
+        let file = |name: &str| before.newer_file(name, &root.join("p")).is_some();
+        assert!(!program("bats") && !program("nothing") && !file("reports/run"));
+        assert!(!file("node_modules/jest/index.js"), "that is recorded");
+        std::os::unix::fs::symlink(root.join("bin/bats"), root.join("early/bats")).unwrap();
+        std::os::unix::fs::symlink(root.join("bin/bats"), root.join("p/reports/link")).unwrap();
+        scene.write("p/fresh/run", "1");
+        assert!(program("bats") && file("reports/link") && file("fresh/run"));
+        scene.write("p/reports/run", "2");
+        assert!(file("reports/run"));
     }
 
     #[test]

@@ -245,6 +245,7 @@ pub(crate) fn step() -> StepRecord {
         changed_checks: ChangedChecks::Allow,
         seen_red: false,
         found: true,
+        adopted: true,
     });
     for purpose in [
         TimerPurpose::Backoff,
@@ -482,6 +483,7 @@ fn verification() -> Verification {
         more: 7,
     };
     Verification {
+        adopted: true,
         stale: false,
         nothing_ran: false,
         runs: vec![run.clone()],

@@ -69,11 +69,11 @@ impl Verifying {
     }
 
     fn begin(self, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-        let commands = ledger.setup.verify.as_ref().map(|verify| &verify.commands);
+        let (commands, _) = ledger.checks();
         // On a tree on which they have just passed they do not run again.
         let has_passed = ledger.tree.fresh().is_some_and(Verification::passed);
-        if let Some(commands) = commands.filter(|commands| !commands.is_empty() && !has_passed) {
-            reaction.notes.push(Note::VerificationStarted { commands: commands.clone() });
+        if !commands.is_empty() && !has_passed {
+            reaction.notes.push(Note::VerificationStarted { commands });
         }
         self.ask(ledger, reaction)
     }
@@ -81,9 +81,9 @@ impl Verifying {
     /// Runs the checks, or runs them again. If there are none, or they were taken away, what waits goes on.
     pub(super) fn ask(self, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
         let setup = ledger.setup.verify.clone().unwrap_or_default();
-        let others = ledger.setup.verify.as_ref().map(|verify| ledger.other_checks(&verify.commands));
-        let others = others.unwrap_or_default();
-        let VerifySetup { commands, timeout_ms, found, tests, changed_checks } = setup;
+        let (commands, adopted) = ledger.checks();
+        let others = ledger.setup.verify.as_ref().map(|_| ledger.other_checks(&commands)).unwrap_or_default();
+        let VerifySetup { commands: _, timeout_ms, found, tests, changed_checks } = setup;
         if commands.is_empty() && others.is_empty() {
             return match self.waits {
                 Waits::Question => asking::judge(ledger, reaction),
@@ -102,6 +102,7 @@ impl Verifying {
             changed_checks,
             seen_red,
             found,
+            adopted,
         });
         Next::Phase(Phase::Verifying(self))
     }

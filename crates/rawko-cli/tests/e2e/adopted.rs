@@ -1,0 +1,155 @@
+//! Where rawko finds no check, the tests that an agent ran with success are run by rawko itself, all of them. They verify the
+//! run only if the run did not make what runs them.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::{Value, json};
+
+use crate::answers::{bash, developer};
+use crate::trial::{Ended, Trial};
+
+const CALC: &str = "def add(a, b):\n    return a - b\n";
+const FIX: &str = "sed -i 's/a - b/a + b/' lib/calc.py";
+const SUITE: &str = "import sys\nimport unittest\n\nsys.path.insert(0, 'lib')\nfrom calc import add\n\n\nclass AddTest(unittest.TestCase):\n    \
+                     def test_add(self):\n        self.assertEqual(add(1, 2), 3)\n\n    def test_zero(self):\n        \
+                     self.assertEqual(add(0, 0), 0)\n";
+const SCRIPT: &str = "#!/bin/sh\nexec python3 -m unittest discover -s proofs -p 'proof_*.py' \"$@\"\n";
+
+/// A project with a fault whose tests rawko does not find, and a developer who runs these commands.
+fn hidden(commands: &[&str]) -> Trial {
+    Trial::new(developer(commands.iter().map(|command| bash(command))))
+        .file("lib/calc.py", CALC)
+        .file("proofs/proof_add.py", SUITE)
+        .file(".gitignore", "__pycache__/\n.tools/\n")
+}
+
+fn with_program(trial: Trial, path: &str, text: &str) -> Trial {
+    let trial = trial.file(path, text);
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(trial.project().join(path), mode).unwrap();
+    trial
+}
+
+fn with_script(commands: &[&str]) -> Trial {
+    with_program(hidden(commands), "run_tests.sh", SCRIPT)
+}
+
+/// The run is verified by that command, which is an agent's.
+#[track_caller]
+fn check_adopted(ended: &Ended, command: &str, tests: u64) {
+    ended.exits(0);
+    let finish = ended.finish();
+    assert_eq!((&finish["status"], &finish["proof"]), (&json!("verified"), &json!("task")), "{finish:#}");
+    let verification = &finish["verification"];
+    assert_eq!(verification["adopted"], true, "{finish:#}");
+    let run = &verification["runs"][0];
+    assert_eq!((&run["command"], &run["counts"]["executed"]), (&json!(command), &json!(tests)), "{finish:#}");
+    let summary = finish["summary"].as_str().unwrap();
+    let words = format!("Verified: `{command}`, which an agent ran and rawko ran again, passes;");
+    assert!(summary.starts_with(&words), "{summary}");
+}
+
+/// The run is claimed for that reason.
+#[track_caller]
+fn check_claimed(ended: &Ended, reason: &str) -> Value {
+    let finish = ended.finish();
+    assert_eq!(
+        (&finish["status"], &finish["doubt"]["reason"]),
+        (&json!("claimed"), &json!(reason)),
+        "{finish:#}"
+    );
+    finish
+}
+
+#[test]
+fn all_tests_of_a_runner_verify_where_an_agent_ran_one() {
+    let one = "timeout 60 ./run_tests.sh -k test_zero 2>&1 | tail -3";
+    check_adopted(&with_script(&[FIX, one]).run("Fix add."), "timeout 60 ./run_tests.sh", 2);
+    let one = "cd app && python3 -m unittest tests.test_add.AddTest.test_zero";
+    let trial = Trial::new(developer([bash("sed -i 's/a - b/a + b/' app/lib/calc.py"), bash(one)]))
+        .file("app/lib/calc.py", CALC)
+        .file("app/tests/__init__.py", "")
+        .file("app/tests/test_add.py", SUITE)
+        .file(".gitignore", "__pycache__/\n");
+    check_adopted(&trial.run("Fix add."), "cd app && python3 -m unittest", 2);
+}
+
+/// The script may be work, too: the one of the beginning runs on the new code.
+#[test]
+fn a_changed_script_verifies_where_the_original_one_passes() {
+    let change = "sed -i 's/^exec/echo testing\\nexec/' run_tests.sh";
+    let ended = with_script(&[FIX, change, "./run_tests.sh"]).run("Fix add.");
+    check_adopted(&ended, "./run_tests.sh", 2);
+    assert_eq!(ended.finish()["verification"]["integrity"]["result"], "originals_pass");
+}
+
+/// What git ignores and was there before the run counts as it is.
+#[test]
+fn a_program_that_nobody_knew_is_no_change() {
+    let script = SCRIPT.replace("python3", ".tools/python");
+    let trial = with_program(hidden(&[FIX, "./run_tests.sh -k test_zero"]), "run_tests.sh", &script);
+    let trial = with_program(trial, ".tools/python", "#!/bin/sh\nexec python3 \"$@\"\n");
+    check_adopted(&trial.run("Fix add."), "./run_tests.sh", 2);
+}
+
+#[test]
+fn what_the_run_made_does_not_verify_it() {
+    let makes = "printf '#!/bin/sh\\necho Ran 2 tests in 0.1s; echo; echo OK\\n' >";
+    for (path, runs) in [
+        ("run_tests.sh", "./run_tests.sh"),
+        ("bin/pytest", "bin/pytest"),
+        // Git does not see it.
+        (".tools/pytest", ".tools/pytest proofs"),
+    ] {
+        let make = format!("echo >> lib/calc.py; mkdir -p bin .tools; {makes} {path}; chmod +x {path}");
+        let ended = hidden(&[&make, runs]).file("tests/want.txt", "3\n").run("Fix add.");
+        let finish = check_claimed(&ended, "checks_changed");
+        let changed = finish["verification"]["integrity"]["changed"].to_string();
+        assert!(changed.contains(path), "{finish:#}");
+    }
+}
+
+#[test]
+fn a_script_that_the_run_changed_does_not_verify_it() {
+    let weaken = "printf '#!/bin/sh\\nexit 0\\n' > run_tests.sh";
+    let ended = with_script(&["echo >> lib/calc.py", weaken, "./run_tests.sh"]).run("Fix add.");
+    check_claimed(&ended, "checks_changed");
+}
+
+/// Tests of the run alone are its agents' word.
+#[test]
+fn tests_that_the_run_made_do_not_verify_it() {
+    let test = format!(
+        "{FIX}; printf 'import unittest\\nclass A(unittest.TestCase):\\n    def test_a(self): pass\\n' > test_a.py"
+    );
+    let ended = Trial::new(developer([bash(&test), bash("python3 -m unittest test_a")]))
+        .file("lib/calc.py", CALC)
+        .file(".gitignore", "__pycache__/\n")
+        .run("Fix add.");
+    let finish = check_claimed(&ended, "nothing_to_run");
+    assert_eq!(finish["verification"]["adopted"], Value::Null, "{finish:#}");
+}
+
+#[test]
+fn a_red_run_of_an_agent_is_not_adopted() {
+    let ended = with_script(&["echo >> lib/calc.py", "./run_tests.sh"]).run("Fix add.");
+    let finish = ended.finish();
+    assert_ne!(finish["status"], "verified", "{finish:#}");
+    assert_eq!(finish["verification"]["runs"], json!([]), "{finish:#}");
+    assert_eq!(finish["verification"]["others"][0]["now"]["command"], "./run_tests.sh", "{finish:#}");
+}
+
+/// One test passes, and another one that passed before does not.
+#[test]
+fn a_green_selection_does_not_hide_what_the_run_broke() {
+    let broken = "sed -i 's/return a - b/return 3/' lib/calc.py";
+    let ended = with_script(&[broken, "./run_tests.sh -k test_add"]).run("Fix add.");
+    let finish = ended.finish();
+    assert_eq!(finish["status"], "failed", "{finish:#}");
+    assert!(
+        finish["summary"].as_str().unwrap().ends_with("The check `./run_tests.sh` exited with 1."),
+        "{finish:#}"
+    );
+    let failures = &finish["verification"]["runs"][0]["failures"];
+    assert_eq!(*failures, json!(["test_zero (proof_add.AddTest.test_zero)"]), "{finish:#}");
+}
