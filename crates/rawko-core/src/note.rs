@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::approval::{Approval, ApprovalQuestion};
 use crate::facts::Verification;
 use crate::machine::{Decision, Plan, State};
-use crate::memory::{MemoryUse, RecalledMemory};
+use crate::memory::{MemoryUse, RecalledMemory, Unmet};
 use crate::message::ToolCall;
 use crate::session::{EffectId, KeptMemory, Override};
 use crate::tool::ToolOutcome;
@@ -90,6 +90,9 @@ pub enum Note {
         iteration: u32,
         /// The memories, best first.
         memories: Vec<RecalledMemory>,
+        /// How many more match, and why they are not given.
+        #[serde(default, skip_serializing_if = "Unmet::is_empty")]
+        unmet: Unmet,
     },
     /// Which of the recalled memories the agent used, and how its execution ended.
     MemoriesUsed {

@@ -5,7 +5,7 @@
 mod session_support;
 
 use rawko_core::ErrorCode;
-use rawko_core::memory::{Recalled, RecalledMemory, UseOutcome};
+use rawko_core::memory::{Recalled, RecalledMemory, Unmet, UseOutcome};
 use rawko_core::message::StopReason;
 use rawko_core::session::{Effect, EffectAnswer, Event, KeptMemory, Note, Override, Status};
 use rawko_core::setup::{ExtractSetup, MemorySetup, Setup};
@@ -32,6 +32,7 @@ fn recalled() -> Recalled {
     Recalled {
         block: "## Background\nport 7".into(),
         memories: vec![memory],
+        unmet: Unmet { no_place: 2, ..Unmet::default() },
         problems: vec!["b.md: no title".into()],
     }
 }
@@ -68,6 +69,11 @@ fn memories_stand_at_the_end_of_the_system_prompt_and_what_helped_is_told() {
     assert!(
         bench.notes.iter().any(|note| matches!(note, Note::Warned { message } if message.contains("b.md")))
     );
+    let given = bench.notes.iter().find_map(|note| match note {
+        Note::MemoriesRecalled { memories, unmet, .. } => Some((memories.len(), *unmet)),
+        _ => None,
+    });
+    assert_eq!(given, Some((1, recalled().unmet)));
     bench.reply(vec![call("a", "Read", json!({}))], StopReason::ToolUse);
     let (read, _) = bench.running()[0].clone();
     let files_seen = vec![SeenFile { path: "ports.txt".into(), digest: "d".into() }];

@@ -110,7 +110,8 @@ impl RunMemory {
             files: files_of(&one.memory.header),
         });
         let problems = self.untold(recall.reports.iter().map(Report::told));
-        Recalled { block: recall.block, memories: memories.collect(), problems }
+        let unmet = recall.selection.unmet;
+        Recalled { block: recall.block, memories: memories.collect(), unmet, problems }
     }
 
     /// Those of these problems that the run has not reported, and how many more there are.

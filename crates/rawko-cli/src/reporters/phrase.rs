@@ -5,7 +5,7 @@ use rawko::{Approval, ApprovalQuestion};
 use rawko::{InstructionsRead, RunEvent};
 use rawko_core::facts::{CommandRun, Verification};
 use rawko_core::machine::{Decision, Plan, PlanStep, StepStatus};
-use rawko_core::memory::{MemoryUse, RecalledMemory};
+use rawko_core::memory::{MemoryUse, RecalledMemory, Unmet};
 use rawko_core::message::ToolCall;
 use rawko_core::session::{Compaction, DecisionPoint, DecisionSource, KeptMemory, Override, PrefixChange};
 use rawko_core::setup::RunLimits;
@@ -349,10 +349,11 @@ pub(super) fn compaction(how: Compaction, before: u64, after: u64) -> String {
 }
 
 /// The memories that an agent gets: `2 memories: Tokens live an hour; Mail is queued`.
-pub(super) fn memories(memories: &[RecalledMemory]) -> String {
+pub(super) fn memories(memories: &[RecalledMemory], unmet: Unmet) -> String {
     let titles: Vec<String> = memories.iter().map(|one| title(&one.title)).collect();
     let word = if memories.len() == 1 { "memory" } else { "memories" };
-    format!("{} {word}: {}", memories.len(), titles.join("; "))
+    let others = unmet.sentence().map(|others| format!(" ({others})")).unwrap_or_default();
+    format!("{} {word}: {}{others}", memories.len(), titles.join("; "))
 }
 
 /// The files of the memories that an execution cited or followed; `None` where there are none.
@@ -459,8 +460,12 @@ mod tests {
             score: 1.0,
             files: Vec::new(),
         };
-        assert_eq!(memories(&[memory("Mail\u{1b}[2J\nis queued")]), "1 memory: Mail is queued");
-        assert_eq!(memories(&[memory("A"), memory("B")]), "2 memories: A; B");
+        let none = Unmet::default();
+        assert_eq!(memories(&[memory("Mail\u{1b}[2J\nis queued")], none), "1 memory: Mail is queued");
+        assert_eq!(memories(&[memory("A"), memory("B")], none), "2 memories: A; B");
+        let unmet = Unmet { no_place: 3, too_weak: 1, ..none };
+        let expected = "1 memory: A (others that match: 3 without a place, 1 too weak)";
+        assert_eq!(memories(&[memory("A")], unmet), expected);
         let path = || "a.md".to_owned();
         for (what, expected) in [
             (KeptMemory::Written { path: path() }, "learned: T (.rawko/memories/a.md)"),

@@ -242,9 +242,11 @@ impl<W: Write> Plain<W> {
             Note::CachePrefixChanged { agent, change } if verbose => {
                 self.line(&phrase::cache_prefix(agent, *change))
             }
-            Note::MemoriesRecalled { agent, memories, iteration: _ } => {
-                self.line(&format!("memory: {} gets {}", clean_line(agent), phrase::memories(memories)))
-            }
+            Note::MemoriesRecalled { agent, memories, unmet, iteration: _ } => self.line(&format!(
+                "memory: {} gets {}",
+                clean_line(agent),
+                phrase::memories(memories, *unmet)
+            )),
             Note::MemoriesUsed { agent, uses, .. } => match phrase::used(uses).filter(|_| verbose) {
                 Some(used) => self.line(&format!("memory: {} used {used}", clean_line(agent))),
                 None => Ok(()),

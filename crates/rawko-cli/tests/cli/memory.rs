@@ -86,6 +86,11 @@ fn the_agents_options_count() {
     let explained = place.rawko(&[&question[..], &["--explain"]].concat()).ends(0).json();
     assert_eq!(explained["memories"], found["memories"]);
     assert_eq!(explained["leftOut"][0]["reason"], "tooUnimportant");
+    // How many match is said all the same.
+    assert_eq!((&found["leftOut"], &found["unmet"]), (&json!([]), &explained["unmet"]));
+    assert_eq!(found["unmet"], json!({"noPlace": 0, "tooWeak": 0, "tooUnimportant": 1}));
+    let text = place.rawko(&question[..question.len() - 1]).ends(0).out;
+    assert!(text.contains("\nOthers that match: 1 too unimportant\n"), "{text}");
 }
 
 #[test]

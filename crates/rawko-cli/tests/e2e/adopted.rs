@@ -5,7 +5,9 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
-use crate::answers::{bash, developer};
+use testkit::ModelServer;
+
+use crate::answers::{bash, complete, decide, developer, report, select};
 use crate::trial::{Ended, Trial};
 
 const CALC: &str = "def add(a, b):\n    return a - b\n";
@@ -97,9 +99,9 @@ fn what_the_run_made_does_not_verify_it() {
     let makes = "printf '#!/bin/sh\\necho Ran 2 tests in 0.1s; echo; echo OK\\n' >";
     for (path, runs) in [
         ("run_tests.sh", "./run_tests.sh"),
-        ("bin/pytest", "bin/pytest"),
+        ("bin/run-tests", "bin/run-tests"),
         // Git does not see it.
-        (".tools/pytest", ".tools/pytest proofs"),
+        (".tools/run-tests", ".tools/run-tests --fast"),
     ] {
         let make = format!("echo >> lib/calc.py; mkdir -p bin .tools; {makes} {path}; chmod +x {path}");
         let ended = hidden(&[&make, runs]).file("tests/want.txt", "3\n").run("Fix add.");
@@ -116,6 +118,15 @@ fn a_script_that_the_run_changed_does_not_verify_it() {
     check_claimed(&ended, "checks_changed");
 }
 
+/// They have names of their own, which the script says.
+#[test]
+fn tests_that_the_run_weakened_do_not_verify_it() {
+    let weaken = "echo >> lib/calc.py; sed -i 's/add(1, 2), 3/add(1, 2), -1/' proofs/proof_add.py";
+    let finish = check_claimed(&with_script(&[weaken, "./run_tests.sh"]).run("Fix add."), "checks_changed");
+    let changed = finish["verification"]["integrity"]["changed"].to_string();
+    assert!(changed.contains("proofs/proof_add.py"), "{finish:#}");
+}
+
 /// Tests of the run alone are its agents' word.
 #[test]
 fn tests_that_the_run_made_do_not_verify_it() {
@@ -128,6 +139,39 @@ fn tests_that_the_run_made_do_not_verify_it() {
         .run("Fix add.");
     let finish = check_claimed(&ended, "nothing_to_run");
     assert_eq!(finish["verification"]["adopted"], Value::Null, "{finish:#}");
+}
+
+/// How all tests are run is a guess, and a wrong one stands in nobody's way.
+#[test]
+fn a_runner_that_finds_no_test_by_itself_says_nothing() {
+    let ended = hidden(&[FIX, "python3 -m unittest proofs/proof_add.py"]).file("tests/want.txt", "3\n");
+    let ended = ended.run("Fix add.");
+    ended.exits(0);
+    let finish = check_claimed(&ended, "nothing_to_run");
+    assert_eq!(finish["verification"]["runs"], json!([]), "{finish:#}");
+}
+
+/// Each adopted command is compared with itself on the first tree.
+#[test]
+fn another_runner_may_be_adopted_later() {
+    let server = ModelServer::sequence([
+        select("developer"),
+        bash("sed -i 's/a - b/a + b + 0/' lib/calc.py"),
+        bash("./run_tests.sh"),
+        report("did it"),
+        decide(json!({"decision": "CONTINUE", "input": "tidy up", "reason": "it is ugly"})),
+        bash("sed -i 's/ + 0//' lib/calc.py"),
+        bash("sh scripts/test -k test_add"),
+        report("did it"),
+        complete("all done"),
+    ]);
+    let trial = Trial::new(server).file("lib/calc.py", CALC).file("proofs/proof_add.py", SUITE);
+    let trial = with_program(trial, "run_tests.sh", SCRIPT).file(".gitignore", "__pycache__/\n");
+    let ended = with_program(trial, "scripts/test", SCRIPT).run("Fix add.");
+    check_adopted(&ended, "sh scripts/test", 2);
+    let begun = ended.events_of("verification_started");
+    let first = begun.first().map(|event| event["commands"][0].clone());
+    assert_eq!(first, Some(json!("./run_tests.sh")), "{begun:?}");
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn chosen(path: &str, front: Value) -> Chosen {
 
 fn told(chosen: Vec<Chosen>, bodies: &[(&str, &str)]) -> String {
     let bodies = bodies.iter().map(|(path, body)| ((*path).to_owned(), (*body).to_owned())).collect();
-    block(&Selection { chosen, left_out: Vec::new() }, &bodies)
+    block(&Selection { chosen, ..Selection::default() }, &bodies)
 }
 
 #[test]

@@ -49,7 +49,7 @@ pub use glob::PathGlob;
 pub use header::{CitedFile, Finding, Header, Kind, Severity, Status};
 pub use pattern::{Pattern, PatternMatch, Reading};
 pub use query::{Part, Query};
-pub use recalled::{MemoryUse, Recalled, RecalledMemory};
+pub use recalled::{MemoryUse, Recalled, RecalledMemory, Unmet};
 pub use recipient::{DEFAULT_MAX_INJECTED, Recipient, tag_key};
 pub use reference::{reference_key, referred_keys};
 pub use score::Score;

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::feedback::UseOutcome;
 use super::glob::means_file;
 use super::mention::{names_file, says_title};
+use super::select::{LeftOut, Reason};
 
 /// The memories' folder as texts may name it.
 const FOLDER: &str = ".rawko/memories/";
@@ -18,9 +19,60 @@ pub struct Recalled {
     /// The memories in it, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub memories: Vec<RecalledMemory>,
+    /// How many more match.
+    #[serde(skip_serializing_if = "Unmet::is_empty")]
+    pub unmet: Unmet,
     /// What is wrong with memories, for people.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub problems: Vec<String>,
+}
+
+/// How many memories match and are not given, and why.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Unmet {
+    /// There is no place left for them.
+    pub no_place: usize,
+    /// A pattern of theirs matches, but others fit much better, or it says too little.
+    pub too_weak: usize,
+    /// They are less important than the agent wants.
+    pub too_unimportant: usize,
+}
+
+impl Unmet {
+    /// Of what was left out.
+    #[must_use]
+    pub fn of(left_out: &[LeftOut]) -> Self {
+        let mut unmet = Self::default();
+        for one in left_out {
+            match one.reason {
+                Reason::NoPlace { .. } => unmet.no_place += 1,
+                Reason::TooWeak if !one.matches.is_empty() => unmet.too_weak += 1,
+                Reason::TooUnimportant => unmet.too_unimportant += 1,
+                Reason::TooWeak | Reason::Expired { .. } | Reason::Superseded { .. } | Reason::NoMatch => {}
+            }
+        }
+        unmet
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// In words; `None` where there are none.
+    #[must_use]
+    pub fn sentence(&self) -> Option<String> {
+        let parts = [
+            (self.no_place, "without a place"),
+            (self.too_weak, "too weak"),
+            (self.too_unimportant, "too unimportant"),
+        ];
+        let said = parts.iter().filter(|(count, _)| *count > 0);
+        let said: Vec<String> = said.map(|(count, why)| format!("{count} {why}")).collect();
+        (!said.is_empty()).then(|| format!("others that match: {}", said.join(", ")))
+    }
 }
 
 /// One memory that an execution is given.

@@ -15,6 +15,7 @@ use super::feedback::Feedback;
 use super::header::{Header, Status};
 use super::pattern::PatternMatch;
 use super::query::Query;
+use super::recalled::Unmet;
 use super::recipient::Recipient;
 use super::reference::{reference_key, referred_keys};
 use super::score::{MAX_SEMANTIC, Score};
@@ -112,6 +113,8 @@ pub struct Selection {
     pub chosen: Vec<Chosen>,
     /// What is not, those that came nearest first.
     pub left_out: Vec<LeftOut>,
+    /// How many of those match, also where not all of them are listed.
+    pub unmet: Unmet,
 }
 
 /// A memory that is given.
@@ -447,7 +450,7 @@ impl<'a> Ranking<'a> {
             one.unconfirmed = one.memory.header.status == Status::Proposed && !helped;
             one.contradictions = self.contradictions(&one.memory, &told);
         }
-        Selection { chosen, left_out: self.left_out }
+        Selection { chosen, unmet: Unmet::of(&self.left_out), left_out: self.left_out }
     }
 
     /// Memories that contradict `memory` and may be given beside it, the newest first. They do not depend on what is given already, so that

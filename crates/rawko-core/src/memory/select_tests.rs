@@ -65,6 +65,11 @@ fn the_best_are_told() {
         &[("low", Reason::TooUnimportant), ("other", Reason::NoMatch)],
     );
     assert!(select(&memories, &json!({"maxInjected": 0}), &[]).chosen.is_empty());
+    let unmet = |options| select(&memories, &options, &[]).unmet.sentence();
+    assert_eq!(unmet(json!({})), None);
+    assert_eq!(unmet(json!({"maxInjected": 1})).unwrap(), "others that match: 2 without a place");
+    let picky = json!({"maxInjected": 1, "minImportance": "high"});
+    assert_eq!(unmet(picky).unwrap(), "others that match: 1 without a place, 1 too unimportant");
 }
 
 #[test]

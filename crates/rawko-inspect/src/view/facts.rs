@@ -121,7 +121,7 @@ impl ViewBuilder {
                 }
                 self.add(EntryKind::Checkpoint { checkpoint: Some(plain(&checkpoint)), problem: None });
             }
-            Note::MemoriesRecalled { agent, iteration, memories } if !memories.is_empty() => {
+            Note::MemoriesRecalled { agent, iteration, memories, .. } if !memories.is_empty() => {
                 let mut memories = memories;
                 for memory in &mut memories {
                     memory.title = line(&memory.title, TITLE_CHARS);

@@ -549,7 +549,7 @@ mod tests {
     #[test]
     fn what_was_not_recorded_is_the_same_if_it_is_older() {
         let scene = Scene::new();
-        scene.program("bin/bats");
+        scene.program("bin/roundup");
         scene.write("p/reports/run", "1");
         let root = scene.folder.path();
         let path = std::env::join_paths([root.join("early"), root.join("bin")]).unwrap();
@@ -559,12 +559,12 @@ mod tests {
         tick();
         let program = |name: &str| before.newer_program(name, &path).is_some();
         let file = |name: &str| before.newer_file(name, &root.join("p")).is_some();
-        assert!(!program("bats") && !program("nothing") && !file("reports/run"));
+        assert!(!program("roundup") && !program("nothing") && !file("reports/run"));
         assert!(!file("node_modules/jest/index.js"), "that is recorded");
-        std::os::unix::fs::symlink(root.join("bin/bats"), root.join("early/bats")).unwrap();
-        std::os::unix::fs::symlink(root.join("bin/bats"), root.join("p/reports/link")).unwrap();
+        std::os::unix::fs::symlink(root.join("bin/roundup"), root.join("early/roundup")).unwrap();
+        std::os::unix::fs::symlink(root.join("bin/roundup"), root.join("p/reports/link")).unwrap();
         scene.write("p/fresh/run", "1");
-        assert!(program("bats") && file("reports/link") && file("fresh/run"));
+        assert!(program("roundup") && file("reports/link") && file("fresh/run"));
         scene.write("p/reports/run", "2");
         assert!(file("reports/run"));
     }

@@ -11,7 +11,7 @@ use rawko_core::integrity::{
     OriginalRun,
 };
 use rawko_core::machine::{Decision, State};
-use rawko_core::memory::{Draft, DraftKind, MemoryUse, Recalled, RecalledMemory, UseOutcome};
+use rawko_core::memory::{Draft, DraftKind, MemoryUse, Recalled, RecalledMemory, Unmet, UseOutcome};
 use rawko_core::message::{Content, Image, Message, Role, StopReason, ToolCall};
 use rawko_core::request::Purpose;
 use rawko_core::session::{
@@ -371,6 +371,7 @@ fn notes() -> Vec<Note> {
         agent: "developer".into(),
         iteration: 2,
         memories: recalled().memories,
+        unmet: recalled().unmet,
     });
     let uses = [UseOutcome::Success, UseOutcome::Failure, UseOutcome::Unknown];
     let uses = uses.map(|outcome| MemoryUse { path: "a.md".into(), cited: true, touched: true, outcome });
@@ -437,7 +438,8 @@ fn recalled() -> Recalled {
         score: 42.5,
         files: vec!["src/*.rs".into()],
     };
-    Recalled { block: "## Background".into(), memories: vec![memory], problems: vec!["p".into()] }
+    let unmet = Unmet { no_place: 3, too_weak: 2, too_unimportant: 1 };
+    Recalled { block: "## Background".into(), memories: vec![memory], unmet, problems: vec!["p".into()] }
 }
 
 fn draft(kind: DraftKind) -> Draft {

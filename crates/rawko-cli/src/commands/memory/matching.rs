@@ -102,6 +102,7 @@ fn as_json(arguments: &MatchArgs, recall: &Recall) -> Value {
         "total": recall.total,
         "memories": memories,
         "leftOut": recall.selection.left_out,
+        "unmet": recall.selection.unmet,
         "block": recall.block,
         "reports": recall.reports,
     })
@@ -160,6 +161,9 @@ fn as_text(arguments: &MatchArgs, recall: &Recall, paint: Paint) -> String {
                 &format!("{} ({}, {}, {told})", other.title, other.path, day(other.discovered_at)),
             );
         }
+    }
+    if let Some(others) = selection.unmet.sentence() {
+        text.push_str(&format!("\n{}{}\n", others[..1].to_uppercase(), &others[1..]));
     }
     if !selection.left_out.is_empty() {
         let heading = if arguments.explain { "Not told:" } else { "Not told, of those that came near:" };

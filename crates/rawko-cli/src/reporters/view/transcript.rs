@@ -222,8 +222,8 @@ impl Transcript {
                 vec![detail(&format!("{}: {how}", clean_line(agent)))]
             }
             Note::CachePrefixChanged { agent, change } => vec![detail(&phrase::cache_prefix(agent, *change))],
-            Note::MemoriesRecalled { agent, memories, iteration: _ } => {
-                vec![detail(&format!("{} gets {}", clean_line(agent), phrase::memories(memories)))]
+            Note::MemoriesRecalled { agent, memories, unmet, iteration: _ } => {
+                vec![detail(&format!("{} gets {}", clean_line(agent), phrase::memories(memories, *unmet)))]
             }
             Note::MemoriesUsed { agent, uses, .. } => {
                 let used = phrase::used(uses);

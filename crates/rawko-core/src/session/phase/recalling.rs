@@ -39,7 +39,8 @@ impl Recalling {
         }
         if !recalled.memories.is_empty() {
             let (iteration, memories) = (ledger.iteration(), recalled.memories.clone());
-            reaction.notes.push(Note::MemoriesRecalled { agent: agent.clone(), iteration, memories });
+            let unmet = recalled.unmet;
+            reaction.notes.push(Note::MemoriesRecalled { agent: agent.clone(), iteration, memories, unmet });
         }
         executing::begin_conversation(&agent, recalled, ledger, reaction)
     }

@@ -152,6 +152,7 @@ impl Reader<'_> {
                 self.file(word.split("::").next().unwrap_or(word), folder, depth);
             }
         }
+        self.discovered(arguments, folder);
         if matches!(*program, "." | "source") {
             self.interpreted(program, arguments, folder, depth);
             let missing = arguments.first().filter(|file| !is_file(file) && !file.contains('$'));
@@ -200,6 +201,19 @@ impl Reader<'_> {
             option = word;
         }
         self.module(arguments, folder, depth);
+    }
+
+    /// Takes in the files that unittest is told to look for.
+    fn discovered(&mut self, arguments: &[&str], folder: &str) {
+        let Some(at) = arguments.iter().position(|word| *word == "discover") else { return };
+        let value = |options: [&str; 2]| {
+            let at = at + arguments.get(at..)?.iter().position(|word| options.contains(word))?;
+            arguments.get(at + 1)
+        };
+        if let Some(pattern) = value(["-p", "--pattern"]) {
+            let start = value(["-s", "--start-directory"]).copied().unwrap_or_default();
+            self.named.globs.insert(joined(folder, &format!("{start}/**/{pattern}")));
+        }
     }
 
     /// Takes in the files of the program that Go builds and runs. That of the whole module is the work.
@@ -458,6 +472,10 @@ mod tests {
         check("for t in proofs/*.sh; do bash \"$t\" || exit 1; done", &["proofs/*.sh"]);
         check("cd ci && for t in a?.sh b*; do ./x; ${t}; done", &["ci/a?.sh", "ci/b*"]);
         check("bats proofs/*.bats", &["proofs/*.bats"]);
+        check(
+            "cd a && python3 -m unittest discover -s ok -p 'proof_*.py'",
+            &["a/ok/**/proof_*.py", "a/proof_*.py"],
+        );
         // Sources are the work.
         check("for f in src/*.c; do gcc -c $f; done; gcc src/*.c -o app", &[]);
         check("cd a && go run ./cmd/check -v; go run .", &["a/cmd/check/*.go"]);

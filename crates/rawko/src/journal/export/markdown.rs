@@ -126,7 +126,7 @@ impl MarkdownPage {
             Note::RunPaused => self.paragraph("*The run is paused.*"),
             Note::RunUnpaused { .. } => self.paragraph("*The run goes on.*"),
             Note::Warned { message } => self.paragraph(&format!("**Warning:** {}", escape(message))),
-            Note::MemoriesRecalled { agent, iteration: _, memories } => {
+            Note::MemoriesRecalled { agent, memories, .. } => {
                 self.paragraph(&format!("**Memories:** {}", escape(&text::recalled(agent, memories))));
             }
             Note::MemoryKept { agent, title, kept } => {
