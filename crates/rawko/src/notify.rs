@@ -215,6 +215,7 @@ mod tests {
         assert_eq!(on, NotifyOn::End);
         insta::assert_snapshot!(serde_json::to_string_pretty(&payload).unwrap(), @r#"
         {
+          "agentSummary": null,
           "costUsd": null,
           "durationMs": 0,
           "event": "end",

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use rawko_core::facts::{CommandRun, Proof, Standing, Verification};
+use rawko_core::integrity::{Baseline, OriginalRun};
 use rawko_core::session::EffectAnswer;
 
 use crate::integrity::Terms;
@@ -132,17 +133,32 @@ impl Performer {
             verification.baseline = self.guard.on_the_base(terms, &verification.runs).await;
         } else if verification.passed() && verification.doubt().is_none() {
             verification = self.guard.judge(terms, verification).await;
-            if verification.proof() == Some(Proof::Regression)
-                && let Some(baseline) = verification.baseline.clone()
-            {
-                verification.new_tests = self.guard.new_tests(terms, &baseline).await;
-            }
+            verification = self.what_it_proves(terms, verification).await;
             // Judging takes time, in which something that outlived the agents may have written.
             let now = self.tree().await;
             verification.stale = verification.tree.is_some() && now != verification.tree;
         }
         verification.nothing_ran =
             verification.passed() && verification.runs.iter().all(CommandRun::ran_no_test);
+        verification
+    }
+
+    /// Finds new tests that fail without the change, where nothing failed before. What failed or fails in a copy counts only
+    /// if all passes in a copy of the tree as it is.
+    async fn what_it_proves(&self, terms: &Terms, mut verification: Verification) -> Verification {
+        if verification.proof() == Some(Proof::Regression)
+            && let Some(baseline) = &verification.baseline
+        {
+            verification.new_tests = self.guard.new_tests(terms, baseline).await;
+        }
+        let copies_pass = verification.original.as_ref().is_some_and(OriginalRun::passed);
+        if verification.proof() == Some(Proof::Task)
+            && !copies_pass
+            && !self.guard.passes_in_a_copy(terms).await
+        {
+            verification.new_tests.clear();
+            verification.baseline = verification.baseline.filter(Baseline::passed);
+        }
         verification
     }
 

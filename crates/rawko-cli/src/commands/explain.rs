@@ -3,6 +3,7 @@
 use clap::Args;
 use rawko::journal::{Journal, JournaledEffect, Record, read};
 use rawko::{CallAnswer, ExplainedCall, Explanation, explain};
+use rawko_core::facts::CommandRun;
 use rawko_core::machine::Decision;
 use rawko_core::message::{Content, Message, Role};
 use rawko_core::session::{DecisionPoint, DecisionSource, Effect, Note, Outcome};
@@ -113,9 +114,7 @@ fn ended(outcome: &Outcome, paint: Paint) -> String {
     let mut text = format!("\n{title}\n{}\n", indent(&clean(outcome.summary.trim()), 2));
     let Some(verification) = &outcome.verification else { return text };
     for run in &verification.runs {
-        let before = verification
-            .before(run)
-            .map_or("not known", |before| if before.passed() { "passed" } else { "failed" });
+        let before = verification.before(run).map_or_else(|| "not known".to_owned(), CommandRun::how);
         let line = format!("`{}` {}; before the run: {before}", run.command, run.how());
         text.push_str(&format!("  {}\n", clean_line(&line)));
     }

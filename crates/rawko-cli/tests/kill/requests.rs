@@ -12,7 +12,10 @@ use crate::world::World;
 pub(crate) struct Body(String);
 
 /// Figures of time in prompts: those of another run differ.
-const TIMES: [&str; 3] = ["Duration: ", "Time elapsed: ", "Estimated time remaining: "];
+const TIMES: [&str; 2] = ["Duration: ", "Time elapsed: "];
+
+/// A line of a prompt that is there only where executions take some time.
+const ESTIMATE: &str = "\\nEstimated time remaining: ";
 
 /// Characters shown of a request that differs, before and behind the place.
 const SHOWN: usize = 300;
@@ -20,7 +23,11 @@ const SHOWN: usize = 300;
 impl Body {
     /// The same without figures of time.
     fn timeless(&self) -> String {
-        TIMES.iter().fold(self.0.clone(), |text, words| {
+        let mut lines = self.0.split(ESTIMATE);
+        let first = lines.next().unwrap_or_default().to_owned();
+        let rest = |line: &str| line.split_once(')').map_or(String::new(), |(_, rest)| rest.to_owned());
+        let whole = lines.fold(first, |text, line| text + &rest(line));
+        TIMES.iter().fold(whole, |text, words| {
             let mut pieces = text.split(words);
             let first = pieces.next().unwrap_or_default().to_owned();
             pieces.fold(first, |text, piece| {

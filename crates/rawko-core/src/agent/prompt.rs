@@ -144,9 +144,9 @@ pub fn continuation(plan: Option<&Plan>, reason: &str) -> String {
 /// The checks of the run, as a section of a conversation's first message or of the message with which it continues; empty
 /// where rawko runs none.
 #[must_use]
-pub fn checks(facts: &RunFacts) -> String {
+pub fn checks(agent: &AgentSetup, facts: &RunFacts) -> String {
     let has_checks = facts.checks.as_ref().is_some_and(|checks| !checks.is_empty());
-    let text = checks_text(facts);
+    let text = if reads_all(agent) { checks_text(facts) } else { checks_text(&without_output(facts)) };
     if !has_checks || text.is_empty() {
         return String::new();
     }
@@ -156,13 +156,29 @@ pub fn checks(facts: &RunFacts) -> String {
     )
 }
 
+/// Whether the agent may read the whole project. What checks print may hold any of it: they run with the rights of the run.
+fn reads_all(agent: &AgentSetup) -> bool {
+    let Permissions { read, deny, .. } = &agent.permissions;
+    deny.as_ref().is_none_or(Vec::is_empty)
+        && read.as_ref().is_none_or(|read| read.iter().any(|path| path == "."))
+}
+
+/// The same facts without what checks printed.
+fn without_output(facts: &RunFacts) -> RunFacts {
+    let mut facts = facts.clone();
+    let Some(verification) = &mut facts.verification else { return facts };
+    let others = verification.others.iter_mut().map(|other| &mut other.now);
+    for run in verification.commands.iter_mut().chain(others) {
+        run.output.clear();
+        run.failures.clear();
+    }
+    facts
+}
+
 /// What the run has changed, for an agent that reviews it and may read all of the project; else empty.
 #[must_use]
 pub fn change(agent: &AgentSetup, patch: Option<&str>) -> String {
-    let Permissions { read, deny, .. } = &agent.permissions;
-    let reads_all = deny.as_ref().is_none_or(Vec::is_empty)
-        && read.as_ref().is_none_or(|read| read.iter().any(|path| path == "."));
-    match patch.filter(|_| reads_all && agent.config.role == Some(AgentRole::Review)) {
+    match patch.filter(|_| reads_all(agent) && agent.config.role == Some(AgentRole::Review)) {
         Some(patch) => {
             format!("\n# The change\nAll that the run has changed so far.\n{}\n", fence("diff", patch))
         }

@@ -109,12 +109,14 @@ pub(crate) fn checks(facts: &RunFacts) -> String {
                 let more = if more > 0 { format!("; {more} more") } else { String::new() };
                 let _ = writeln!(text, "    What fails: {}{more}", one_line(&shown.join("; ")));
             }
-            let _ = writeln!(text, "{}", fence("verification", &run.output));
+            if !run.output.is_empty() {
+                let _ = writeln!(text, "{}", fence("verification", &run.output));
+            }
         }
     }
     for other in &verification.others {
         let _ = writeln!(text, "- Run by an agent, and by rawko again: {}", one_line(&other.line()));
-        if other.is_worse() {
+        if other.is_worse() && !other.now.output.is_empty() {
             let _ = writeln!(text, "{}", fence("verification", &other.now.output));
         }
     }

@@ -64,6 +64,15 @@ impl CommandRun {
         }
     }
 
+    /// Whether what it lacks is named in the command itself, and is none of the project's files.
+    #[must_use]
+    pub fn lacks_its_program(&self) -> bool {
+        let missing = self.unavailable.as_deref().and_then(|why| why.strip_prefix('`')?.split_once('`'));
+        missing.is_some_and(|(program, _)| {
+            !program.contains('/') && self.command.split_whitespace().any(|word| word == program)
+        })
+    }
+
     /// How it ended, as the end of a sentence: `exited with 1`.
     #[must_use]
     pub fn how(&self) -> String {
@@ -86,6 +95,24 @@ impl CommandRun {
         }
         if before.passed() {
             return Some(true);
+        }
+        if let (Some(now), Some(old)) = (self.counts, before.counts) {
+            if now.failed > old.failed {
+                return Some(true);
+            }
+            // It stopped early, or tests are gone: what it has not come to may be new.
+            if now.executed < old.executed {
+                return None;
+            }
+        }
+        let plain = |run: &Self| run.output.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
+        let is_cut = self.output.contains(" bytes cut");
+        if !self.output.is_empty()
+            && !is_cut
+            && self.exit_code == before.exit_code
+            && plain(self) == plain(before)
+        {
+            return Some(false);
         }
         let is_whole = |run: &Self| !run.failures.is_empty() && run.failures.len() < MAX_FAILURES;
         if !is_whole(self) || !is_whole(before) {
@@ -179,7 +206,7 @@ static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
     Some(Patterns {
         tests: tests?,
         escapes: Regex::new(r"\x1b\[[0-9;]*[A-Za-z]").ok()?,
-        place: Regex::new(r"[\w.@/\\-]+\.\w{1,8}(?::\d+|\(\d+)").ok()?,
+        place: Regex::new(r"[\w.@/\\-]+\.\w{1,8}(?::\d+|\(\d+|\x22, line \d+)").ok()?,
         figures: Regex::new(r"\d+").ok()?,
     })
 });
@@ -188,7 +215,7 @@ struct Patterns {
     tests: Vec<Regex>,
     /// Colours and the like.
     escapes: Regex,
-    /// `src/lib.rs:3`, `src/a.ts(3`
+    /// `src/lib.rs:3`, `src/a.ts(3`, `"a.py", line 3`
     place: Regex,
     figures: Regex,
 }
@@ -248,6 +275,9 @@ mod tests {
         check(0, "Ran 0 tests in 0.0s\n\nOK", NothingToRun, "ran no test");
         // Tests that ran and failed have failed, whatever they print.
         check(1, "x: command not found\n1 failed, 2 passed in 0.1s", Failed, "exited with 1");
+        let named =
+            |command: &str| CommandRun { command: command.to_owned(), ..run(127, "sh: 1: tox: not found") };
+        assert!(named("tox -q").lacks_its_program() && !named("make test").lacks_its_program());
         check(1, "ModuleNotFoundError: No module named 'calc'", Failed, "exited with 1");
         check(1, "grep: a.txt: No such file or directory", Failed, "exited with 1");
         let hangs = CommandRun { timed_out: true, ..CommandRun::default() };
@@ -257,17 +287,27 @@ mod tests {
     #[test]
     fn results_are_compared_by_what_they_find() {
         let worse = |now: &str, before: &str| run(1, now).is_worse_than(&run(1, before));
-        let red = "FAILED t.py::a - x\n1 failed in 0.1s";
+        let red = "FAILED t.py::a - x\n1 failed, 1 passed in 0.1s";
         assert_eq!(worse(red, "FAILED t.py::a - y\nFAILED t.py::b - y\n2 failed in 0.2s"), Some(false));
         assert_eq!(worse(red, "FAILED t.py::b - y\n1 failed in 0.2s"), Some(true));
         // A finding may move within its file; a second one of its kind is new.
         assert_eq!(worse("a.py:9:1: E501 too long", "a.py:2:1: E501 too long"), Some(false));
         assert_eq!(worse("a.py:9: E501\na.py:12: E501", "a.py:2: E501"), Some(true));
         assert_eq!(worse("src/a.ts(3,4): error TS1", "src/b.ts(3,4): error TS1"), Some(true));
-        assert_eq!(worse("it is bad", "it is bad"), None);
+        assert_eq!(worse("it is bad", "it is worse"), None);
+        assert_eq!(worse("bad after 3 ms", "bad after 12 ms"), Some(false));
+        // Another test of the same name fails, and fewer ran.
+        assert_eq!(
+            worse("FAILED t.py::a\n2 failed in 0.1s", "FAILED t.py::a\n1 failed, 1 passed in 0.2s"),
+            Some(true)
+        );
+        assert_eq!(
+            worse("FAILED t.py::a\n1 failed in 0.1s", "FAILED t.py::a\n1 failed, 1 passed in 0.2s"),
+            None
+        );
         assert_eq!(run(1, "bad").is_worse_than(&run(0, "")), Some(true));
         assert_eq!(run(0, "").is_worse_than(&run(1, "bad")), Some(false));
         let many = |number: usize| (0..number).map(|at| format!("f{at}.py:1: x\n")).collect::<String>();
-        assert_eq!(worse(&many(MAX_FAILURES + 9), &many(MAX_FAILURES + 9)), None, "what was cut is not seen");
+        assert_eq!(worse(&many(MAX_FAILURES + 9), &many(MAX_FAILURES + 8)), None, "what was cut is not seen");
     }
 }

@@ -72,12 +72,6 @@ pub(crate) fn whole_suite_of(command: &str, project: &str) -> Option<String> {
         let parsed = parse_script(line).ok()?;
         let (check, before) = parsed.commands.split_last()?;
         let words = whole_suite(&check.words)?;
-        // What lies elsewhere is no part of the project's checks.
-        let is_elsewhere =
-            |word: &&str| word.starts_with(['/', '~']) || word.split('/').any(|part| part == "..");
-        if words.iter().any(is_elsewhere) {
-            return None;
-        }
         let shown = |words: &[&str]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
         let folder: Option<Vec<&str>> = before.iter().flat_map(|cd| &cd.words).map(ShellWord::text).collect();
         let folder =
@@ -197,7 +191,7 @@ impl Script {
                 && simple.assignments.is_empty()
                 && let Some(words) = words
                 && !project.is_empty()
-                && !words.iter().any(|word| word.contains(project))
+                && !words.iter().any(|word| word.contains(project) || lies_elsewhere(word))
             {
                 let words: Vec<String> = words.into_iter().map(quoted).collect();
                 let line = words.join(" ");
@@ -259,6 +253,11 @@ fn inside<'a>(folder: &'a str, project: &str) -> Option<&'a str> {
     };
     let stays = !within.starts_with(['/', '~', '-']) && !within.split('/').any(|part| part == "..");
     stays.then(|| within.trim_end_matches('/'))
+}
+
+/// Whether a word names a place outside the project.
+fn lies_elsewhere(word: &str) -> bool {
+    word.starts_with(['/', '~']) || word.split('/').any(|part| part == "..")
 }
 
 /// A word as the shell takes it for itself.

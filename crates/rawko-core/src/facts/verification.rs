@@ -175,6 +175,8 @@ impl Verification {
     pub fn standing_of(&self, run: &CommandRun) -> Standing {
         match run.result() {
             CheckResult::Passed | CheckResult::NothingToRun => Standing::Passed,
+            // It could run before: what is missing is missing in the work.
+            CheckResult::Unavailable if self.before(run).is_some_and(CommandRun::passed) => Standing::Failed,
             CheckResult::Unavailable => Standing::Unavailable,
             CheckResult::TimedOut => Standing::Failed,
             CheckResult::Failed => {

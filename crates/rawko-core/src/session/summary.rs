@@ -4,7 +4,7 @@
 use super::ledger::Ledger;
 use super::tree::Freshness;
 use crate::arbiter::RedCheck;
-use crate::facts::{CommandEffect, Standing, Verification};
+use crate::facts::{CheckResult, CommandEffect, Standing, Verification};
 use crate::machine::StepStatus;
 use crate::text::truncate;
 
@@ -83,7 +83,10 @@ impl Ledger {
         let (verification, freshness) = self.tree.verification.as_ref()?;
         let how = match verification.worst() {
             None if verification.runs.is_empty() => return None,
-            None => "The checks passed".to_owned(),
+            None => match verification.worse_other() {
+                Some(other) => format!("The checks passed, but {}", other.line()),
+                None => "The checks passed".to_owned(),
+            },
             Some(run) if verification.standing() == Standing::RedBefore => {
                 format!("The check `{}` {}, as before the run", run.command, run.how())
             }
@@ -115,8 +118,11 @@ impl Ledger {
             _ => " pass",
         };
         let before = verification.runs.iter().filter_map(|run| verification.before(run));
-        let red: Vec<&str> =
-            before.clone().filter(|run| !run.passed()).map(|run| run.command.as_str()).collect();
+        let red: Vec<&str> = before
+            .clone()
+            .filter(|run| run.result() == CheckResult::Failed)
+            .map(|run| run.command.as_str())
+            .collect();
         let how = if !red.is_empty() {
             format!("{} failed before the run", list(red))
         } else if let Some(first) = verification.new_tests.first() {

@@ -89,6 +89,8 @@ impl TreeEvidence {
     /// The tree was inspected.
     pub(super) fn inspected(&mut self, inspection: &TreeInspection) {
         if let Some((verification, freshness)) = &mut self.verification
+            // What failed may pass since something changed that is not in the tree.
+            && verification.passed()
             && !verification.tree_changed
             && verification.tree.as_deref() == Some(inspection.tree.as_str())
         {

@@ -61,7 +61,7 @@ pub(super) fn unrelated(from: Words, count: usize) -> Vec<Memory> {
     };
     let memory = |number: usize| {
         let mut patterns = vec![text(4)];
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             patterns.push(text(1));
         }
         let importance = ["low", "medium", "high"][number % 3];

@@ -26,6 +26,16 @@ struct Copy {
     is_sound: bool,
 }
 
+/// Whether a text names that file, and not another one whose name holds it.
+fn names(text: &str, path: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.');
+    text.match_indices(path).any(|(at, _)| {
+        let before = text[..at].chars().next_back().is_some_and(is_part);
+        let after = text[at + path.len()..].chars().next().is_some_and(|c| is_part(c) && c != '.');
+        !before && !after
+    })
+}
+
 impl IntegrityGuard {
     /// Runs checks that agents saw fail, in copies of the tree as it is and, if they fail there too, as it was.
     pub(crate) async fn others(self: &Arc<Self>, terms: &Terms, commands: &[String]) -> Vec<OtherCheck> {
@@ -44,7 +54,7 @@ impl IntegrityGuard {
             let _ = tokio::task::spawn_blocking(move || drop(first)).await;
         }
         for run in runs {
-            let names_changes = now.changed.iter().any(|path| run.output.contains(path.as_str()));
+            let names_changes = now.changed.iter().any(|path| names(&run.output, path));
             let before = before.iter().find(|before| before.command == run.command).cloned();
             others.push(OtherCheck { now: run, before, names_changes });
         }
@@ -85,6 +95,16 @@ impl IntegrityGuard {
         failed.flat_map(named).take(LISTED).collect()
     }
 
+    /// Whether the commands pass in a copy of the tree as it is. Else what failed in a copy of the first tree says nothing: it
+    /// may have lacked what git ignores.
+    pub(crate) async fn passes_in_a_copy(self: &Arc<Self>, terms: &Terms) -> bool {
+        let Some(comparison) = self.compared(terms).await.filter(|it| !it.is_bound) else { return false };
+        let Some(copy) = self.copy_of(comparison, |_, _| Version::Now).await else { return false };
+        let runs = copy.replica.run(&self.runner, &terms.commands, terms.timeout.min(TIME)).await;
+        let _ = tokio::task::spawn_blocking(move || drop(copy)).await;
+        runs.iter().all(CommandRun::passed)
+    }
+
     async fn compared(self: &Arc<Self>, terms: &Terms) -> Option<Comparison> {
         let (guard, own) = (Arc::clone(self), terms.clone());
         tokio::task::spawn_blocking(move || guard.compare(&own)).await.ok()?.ok()?
@@ -108,5 +128,24 @@ impl IntegrityGuard {
             Replica::new(&trees, &choose, &entries, &BTreeSet::new(), with_target)
         });
         Some(Copy { replica: made.await.ok()?.ok()?, changed, is_sound: differences.lasting.is_empty() })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::names;
+
+    #[test]
+    fn a_file_is_named_by_its_whole_name() {
+        for (text, path, expected) in [
+            ("src/a.py is too long.", "src/a.py", true),
+            ("see /w/p/src/a.py:3: bad", "src/a.py", true),
+            ("data is bad", "a", false),
+            ("a: bad", "a", true),
+            ("aa.py:1", "a.py", false),
+            ("a.pyc", "a.py", false),
+        ] {
+            assert_eq!(names(text, path), expected, "{text}");
+        }
     }
 }

@@ -78,7 +78,7 @@ impl Redactor {
                 self.clean(message);
             }
             Event::Answered { effect: _, answer: EffectAnswer::VerificationFinished { verification } } => {
-                let Verification { runs, baseline, original, flaky, others, .. } = verification;
+                let Verification { runs, baseline, original, flaky, others, new_tests, .. } = verification;
                 let before = baseline.iter_mut().flat_map(|baseline| &mut baseline.runs);
                 let again = original.iter_mut().flat_map(|original| &mut original.runs);
                 let others = others
@@ -88,6 +88,7 @@ impl Redactor {
                     self.mask(&mut run.output);
                     self.clean_all(run.failures.iter_mut().chain(&mut run.unavailable));
                 }
+                self.clean_all(new_tests);
                 self.clean_all(original.iter_mut().filter_map(|original| original.problem.as_mut()));
             }
             Event::SessionResumed { changed_files, verify: _, limits: _, lost } => {
@@ -288,7 +289,7 @@ mod tests {
             "failures": [CANARY], "unavailable": CANARY});
         let runs = json!([run]);
         check(json!({"type": "VerificationFinished", "effect": 3, "verification": {
-            "runs": runs, "flaky": runs, "others": [{"now": run, "before": run}], "baseline": {"runs": runs, "tree": "t"},
+            "runs": runs, "flaky": runs, "newTests": [CANARY], "others": [{"now": run, "before": run}], "baseline": {"runs": runs, "tree": "t"},
             "original": {"runs": runs, "problem": CANARY}}}));
         check(json!({"type": "SessionResumed", "changedFiles": [CANARY]}));
         check(json!({"type": "CancelRequested", "reason": CANARY}));

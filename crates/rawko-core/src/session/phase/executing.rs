@@ -58,7 +58,7 @@ pub(in crate::session) fn start(
         let before = handed_over(context, &ledger.statistics);
         let mut words =
             prompt::next_task(&context.task, tasks, ledger.effective_plan(), &before, last_reason(ledger));
-        words.push_str(&prompt::checks(&ledger.facts));
+        words.push_str(&prompt::checks(&agent, &ledger.facts));
         words.push_str(&prompt::said_before(ledger.words.all()));
         let given = &ledger.setup.attachments;
         words.push_str(&attachment::section(given));
@@ -69,7 +69,7 @@ pub(in crate::session) fn start(
     match continued {
         Some(mut execution) => {
             let mut continuation = prompt::continuation(ledger.effective_plan(), last_reason(ledger));
-            continuation.push_str(&prompt::checks(&ledger.facts));
+            continuation.push_str(&prompt::checks(&agent, &ledger.facts));
             continuation.push_str(&prompt::said_before(ledger.words.since(execution.heard())));
             execution.resume(agent.config.max_turns(), continuation, []);
             execution.has_heard(ledger.words.all().len());
@@ -95,7 +95,7 @@ pub(super) fn begin_conversation(
     let context = ledger.machine.context();
     let before = handed_over(context, &ledger.statistics);
     let mut opening = prompt::opening(&context.task, ledger.effective_plan(), &before, last_reason(ledger));
-    opening.push_str(&prompt::checks(&ledger.facts));
+    opening.push_str(&prompt::checks(&agent, &ledger.facts));
     opening.push_str(&prompt::change(&agent, ledger.tree.patch.as_deref()));
     opening.push_str(&attachment::section(&ledger.setup.attachments));
     opening.push_str(&prompt::earlier_tasks(&ledger.carried.tasks));

@@ -16,6 +16,8 @@ use crate::session::tree::Freshness;
 use crate::setup::VerifySetup;
 use crate::text::keep_ends;
 
+/// Longest time of a check before a run ends as failed or limited, in milliseconds.
+const LAST_TIME_MS: u64 = 120_000;
 /// Bytes of a failed command's output that become part of the error's message.
 const OUTPUT_BYTES: usize = 900;
 
@@ -31,7 +33,7 @@ enum Waits {
     /// The question what follows the execution that has just ended.
     Question,
     /// An event that ends the run: nothing follows from the results, and its end says what they are.
-    End(MachineEvent),
+    End(Box<MachineEvent>),
     /// A COMPLETE.
     Completion { point: DecisionPoint, decision: Decision },
 }
@@ -45,7 +47,7 @@ impl Verifying {
     /// The run is about to end with `event`, as failed or because of a limit.
     pub(super) fn last(event: MachineEvent, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
         ledger.tree.had_last_checks = true;
-        Self { waits: Waits::End(event) }.begin(ledger, reaction)
+        Self { waits: Waits::End(Box::new(event)) }.begin(ledger, reaction)
     }
 
     /// The arbiter says that the task is done; the checks run, unless they have just run on this tree.
@@ -87,10 +89,15 @@ impl Verifying {
         if commands.is_empty() && others.is_empty() {
             return match self.waits {
                 Waits::Question => asking::judge(ledger, reaction),
-                Waits::End(event) => Next::Machine(event),
+                Waits::End(event) => Next::Machine(*event),
                 Waits::Completion { point, decision } => Next::Machine(decided(point, decision)),
             };
         }
+        let timeout_ms = match self.waits {
+            // A run that has used up its time does not take much more.
+            Waits::End(_) => timeout_ms.min(LAST_TIME_MS),
+            Waits::Question | Waits::Completion { .. } => timeout_ms,
+        };
         let seen_red = ledger.has_seen_red(&commands);
         let id = ledger.open.issue(OpenEffect::Verification);
         reaction.effects.push(Effect::Verify {
@@ -124,7 +131,7 @@ impl Verifying {
                 ledger.tree.just_checked = true;
                 asking::judge(ledger, reaction)
             }
-            Waits::End(event) => Next::Machine(event),
+            Waits::End(event) => Next::Machine(*event),
             Waits::Completion { point, decision } => settle(point, decision, verification, ledger, reaction),
         }
     }
@@ -158,7 +165,12 @@ fn refused(point: DecisionPoint, error: ErrorInfo, is_stalled: bool, ledger: &Le
     let at_limit = ledger.iteration() >= ledger.machine.limits().max_iterations;
     Next::Machine(match point {
         // The machine ends here whatever is decided. A failure would hide that a limit ended it.
-        DecisionPoint::Evaluate if at_limit && !is_stalled && ledger.machine.state() == State::Evaluating => {
+        DecisionPoint::Evaluate
+            if at_limit
+                && !is_stalled
+                && error.code.is_recoverable()
+                && ledger.machine.state() == State::Evaluating =>
+        {
             MachineEvent::ArbiterDecision { decision: Decision::Retry { reason: error.message } }
         }
         DecisionPoint::Evaluate => MachineEvent::ArbiterError { error },
@@ -209,6 +221,7 @@ impl Ledger {
         let was_named = self.setup.verify.as_ref().is_some_and(|verify| !verify.found);
         let message = match (verification.standing(), verification.worst()) {
             (Standing::Failed, Some(run)) => describe(run),
+            (Standing::Unavailable, Some(run)) if was_named && !run.lacks_its_program() => describe(run),
             (Standing::Unavailable, Some(run)) if was_named => {
                 // No agent can mend it, so the run ends with it.
                 let error = ErrorInfo::new(ErrorCode::ConfigError, describe(run));
