@@ -3,7 +3,7 @@
 use rawko::journal::ForkedFrom;
 use rawko::{Approval, ApprovalQuestion};
 use rawko::{InstructionsRead, RunEvent};
-use rawko_core::facts::{CommandRun, Verification};
+use rawko_core::facts::{CommandRun, Standing, Verification};
 use rawko_core::machine::{Decision, Plan, PlanStep, StepStatus};
 use rawko_core::memory::{MemoryUse, RecalledMemory, Unmet};
 use rawko_core::message::ToolCall;
@@ -313,7 +313,8 @@ pub(super) fn commands(commands: &[String]) -> String {
 
 /// The result of a verification.
 pub(super) fn verdict(verification: &Verification) -> String {
-    let has_failed = !verification.passed() && !verification.had_nothing_to_prove();
+    let has_failed =
+        verification.standing() == Standing::Failed || verification.runs.iter().any(|run| !run.passed());
     match (verification.doubt(), &verification.tree) {
         _ if has_failed => "not verified: a command failed".to_owned(),
         (Some(doubt), _) => format!("not verified: {}", clean_line(&doubt.message)),

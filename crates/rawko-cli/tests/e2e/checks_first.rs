@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 use testkit::{Answer, Asked, ModelServer, Who};
 
-use crate::answers::{bash, call, complete, report, select};
+use crate::answers::{bash, call, complete, developer, report, select};
 use crate::trial::{Ended, Trial};
 
 const CALC: &str = "def add(a, b):\n    return a - b\n";
@@ -80,6 +80,23 @@ fn a_linter_that_was_red_before_is_a_note() {
     let finish = check_verified(&trial.run("Fix add."), 3, "task");
     let summary = finish["summary"].as_str().unwrap();
     assert!(summary.ends_with("`make lint` exited with 2: red before as well."), "{summary}");
+}
+
+/// It is all that is known of the tree, so its result is the run's.
+#[test]
+fn a_red_linter_is_the_result_where_there_is_no_other_check() {
+    let lint = "lint:\n\t@echo old.py:1: too long; exit 1\n";
+    let server = developer([bash("echo 2 > a"), bash("make lint")]);
+    let ended = Trial::new(server).file("a", "1\n").file("Makefile", lint).run("Write 2.");
+    ended.exits(1);
+    let finish = ended.finish();
+    assert_eq!(
+        (&finish["status"], &finish["doubt"]["reason"]),
+        (&json!("claimed"), &json!("red_before")),
+        "{finish:#}"
+    );
+    let words = "Not verified: `make lint` exited with 2, as it did before the run.";
+    assert_eq!(finish["summary"], words, "{finish:#}");
 }
 
 #[test]

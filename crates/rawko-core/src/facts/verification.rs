@@ -255,6 +255,9 @@ impl Verification {
             }
             (Standing::Passed | Standing::Failed, _) | (_, None) => {}
         }
+        if self.runs.is_empty() && !self.had_nothing_to_prove() {
+            return doubt(DoubtReason::NothingToRun, "no check was found");
+        }
         if self.tree_changed {
             return doubt(
                 DoubtReason::TreeChanged,

@@ -261,14 +261,14 @@ impl Ledger {
         let doubt = |reason, message: &str| Doubt { reason, message: message.to_owned() };
         match (&self.setup.verify, &self.tree.verification) {
             (None, _) => doubt(DoubtReason::NothingToRun, "no command verified it"),
+            (Some(_), Some((verification, Freshness::Fresh))) => verification
+                .doubt()
+                .unwrap_or_else(|| doubt(DoubtReason::NothingToRun, "no verification command was run")),
             (Some(verify), checked)
                 if verify.commands.is_empty() && checked.as_ref().is_none_or(|(it, _)| !it.adopted) =>
             {
                 doubt(DoubtReason::NothingToRun, "no check was found")
             }
-            (Some(_), Some((verification, Freshness::Fresh))) => verification
-                .doubt()
-                .unwrap_or_else(|| doubt(DoubtReason::NothingToRun, "no verification command was run")),
             (Some(_), _) => {
                 doubt(DoubtReason::Stale, "something may have been written since the checks last passed")
             }

@@ -44,8 +44,12 @@ impl Ledger {
         let rejected = self.unanswered_rejection().map(|agent| {
             format!("{agent} rejected the work; it was changed since, and {agent} did not judge it again.")
         });
-        let others = self.tree.fresh().into_iter().flat_map(|verification| &verification.others);
-        let others = others.filter(|other| !other.now.passed()).map(|other| format!("{}.", other.line()));
+        let fresh = self.tree.fresh();
+        // The doubt names it.
+        let worst = fresh.and_then(Verification::worst).map(|run| &run.command);
+        let others = fresh.into_iter().flat_map(|verification| &verification.others);
+        let others = others.filter(|other| !other.now.passed() && Some(&other.now.command) != worst);
+        let others = others.map(|other| format!("{}.", other.line()));
         let sentences = others.chain(red.map(|red| as_sentence(&red))).chain(rejected);
         sentences.map(|sentence| format!(" {sentence}")).collect()
     }
