@@ -6,8 +6,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use rawko_core::facts::{CommandRun, Proof, Standing, Verification};
-use rawko_core::integrity::{Baseline, OriginalRun};
+use rawko_core::facts::{CommandRun, Standing, Verification};
 use rawko_core::session::EffectAnswer;
 
 use crate::integrity::Terms;
@@ -41,11 +40,11 @@ impl SeenTrees {
         *self.passed_last.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// The last verification again, if it answers the same for the same tree.
-    fn last(&self, tree: Option<&str>, terms: &Terms, others: &[String]) -> Option<Verification> {
+    /// The last verification, if the same was asked for.
+    fn last(&self, terms: &Terms, others: &[String]) -> Option<Verification> {
         let last = self.passed_last.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = last.as_ref().filter(|it| it.terms == *terms && it.others == others)?;
-        (tree.is_some() && known.verification.tree.as_deref() == tree).then(|| known.verification.clone())
+        let known = last.as_ref().filter(|it| it.terms == *terms && it.others == others);
+        known.map(|known| known.verification.clone())
     }
 
     fn keep_last(&self, terms: &Terms, others: Vec<String>, verification: &Verification) {
@@ -91,7 +90,10 @@ impl Performer {
         // A job that an agent left running could write while the commands run.
         self.interrupt();
         let _ = tokio::task::spawn_blocking(rawko_tools::settle).await;
-        if let Some(verification) = self.seen.last(self.tree().await.as_deref(), terms, &others) {
+        if let Some(verification) = self.seen.last(terms, &others)
+            && verification.tree.is_some()
+            && verification.tree == self.tree().await
+        {
             return EffectAnswer::VerificationFinished { verification };
         }
         let mut verification = self.prove(terms, seen_red).await;
@@ -133,32 +135,12 @@ impl Performer {
             verification.baseline = self.guard.on_the_base(terms, &verification.runs).await;
         } else if verification.passed() && verification.doubt().is_none() {
             verification = self.guard.judge(terms, verification).await;
-            verification = self.what_it_proves(terms, verification).await;
             // Judging takes time, in which something that outlived the agents may have written.
             let now = self.tree().await;
             verification.stale = verification.tree.is_some() && now != verification.tree;
         }
         verification.nothing_ran =
             verification.passed() && verification.runs.iter().all(CommandRun::ran_no_test);
-        verification
-    }
-
-    /// Finds new tests that fail without the change, where nothing failed before. What failed or fails in a copy counts only
-    /// if all passes in a copy of the tree as it is.
-    async fn what_it_proves(&self, terms: &Terms, mut verification: Verification) -> Verification {
-        if verification.proof() == Some(Proof::Regression)
-            && let Some(baseline) = &verification.baseline
-        {
-            verification.new_tests = self.guard.new_tests(terms, baseline).await;
-        }
-        let copies_pass = verification.original.as_ref().is_some_and(OriginalRun::passed);
-        if verification.proof() == Some(Proof::Task)
-            && !copies_pass
-            && !self.guard.passes_in_a_copy(terms).await
-        {
-            verification.new_tests.clear();
-            verification.baseline = verification.baseline.filter(Baseline::passed);
-        }
         verification
     }
 

@@ -155,6 +155,11 @@ impl Comparison {
         }
     }
 
+    /// Whether what surrounds the project is as it was: else a copy of the first tree is not the one that was there.
+    pub(super) fn is_sound(&self) -> bool {
+        self.differences.lasting.is_empty()
+    }
+
     /// All changed checks.
     pub(super) fn changed(&self) -> Vec<CheckChange> {
         let Differences { avoidable, lasting, .. } = &self.differences;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rawko_core::facts::{CheckResult, CommandRun, OtherCheck};
-use rawko_core::integrity::Baseline;
+use rawko_core::facts::{CheckResult, CommandRun, OtherCheck, Proof, Verification};
+use rawko_core::integrity::{Baseline, OriginalRun};
 
 use super::comparison::Comparison;
 use super::kinds::CheckFiles;
@@ -16,15 +16,6 @@ use crate::checkpoint::{Fate, Version};
 
 /// Longest time of a command in such a copy.
 const TIME: Duration = Duration::from_secs(120);
-
-/// A copy of the tree, and what it says beside that.
-struct Copy {
-    replica: Replica,
-    /// The files in which the tree as it is differs from the one that the run began with.
-    changed: Vec<String>,
-    /// Whether what surrounds the project is as it was at the beginning.
-    is_sound: bool,
-}
 
 /// Whether a text names that file, and not another one whose name holds it.
 fn names(text: &str, path: &str) -> bool {
@@ -42,54 +33,83 @@ impl IntegrityGuard {
         let runner = self.runner.offline();
         let timeout = terms.timeout.min(TIME);
         let mut others = Vec::new();
-        let Some(now) = self.copy(terms, |_, _| Version::Now).await else { return others };
-        let runs = now.replica.run(&runner, commands, timeout).await;
+        let Ok(Some(comparison)) = self.compared(terms).await else { return others };
+        let Some(now) = self.copy(&comparison, |_, _| Version::Now).await else { return others };
+        let runs = now.run(&runner, commands, timeout).await;
+        removed(now).await;
         let red: Vec<String> =
             runs.iter().filter(|run| !run.passed()).map(|run| run.command.clone()).collect();
         let mut before = Vec::new();
         if !red.is_empty()
-            && let Some(first) = self.copy(terms, |_, _| Version::First).await.filter(|copy| copy.is_sound)
+            && comparison.is_sound()
+            && let Some(first) = self.copy(&comparison, |_, _| Version::First).await
         {
-            before = first.replica.run(&runner, &red, timeout).await;
-            let _ = tokio::task::spawn_blocking(move || drop(first)).await;
+            before = first.run(&runner, &red, timeout).await;
+            removed(first).await;
         }
+        let fates = comparison.trees.fates();
+        let changed: Vec<String> =
+            fates.into_iter().filter(|(_, fate)| *fate != Fate::Same).map(|(path, _)| path).collect();
         for run in runs {
-            let names_changes = now.changed.iter().any(|path| names(&run.output, path));
+            let names_changes = changed.iter().any(|path| names(&run.output, path));
             let before = before.iter().find(|before| before.command == run.command).cloned();
             others.push(OtherCheck { now: run, before, names_changes });
         }
-        let _ = tokio::task::spawn_blocking(move || drop(now)).await;
         others
+    }
+
+    /// Finds new tests that fail without the change, where nothing failed before. What failed or fails in a copy counts only
+    /// if all passes in a copy of the tree as it is.
+    pub(super) async fn what_it_proves(
+        &self,
+        terms: &Terms,
+        comparison: &Arc<Comparison>,
+        mut verification: Verification,
+    ) -> Verification {
+        if verification.proof() == Some(Proof::Regression)
+            && let Some(baseline) = &verification.baseline
+        {
+            verification.new_tests = self.new_tests(terms, comparison, baseline).await;
+        }
+        let copies_pass = verification.original.as_ref().is_some_and(OriginalRun::passed);
+        if verification.proof() == Some(Proof::Task)
+            && !copies_pass
+            && !self.passes_in_a_copy(terms, comparison).await
+        {
+            verification.new_tests.clear();
+            verification.baseline = verification.baseline.filter(Baseline::passed);
+        }
+        verification
     }
 
     /// Tests that the run added or changed, and that fail on the code of the beginning: they show that what they test is new.
     /// Only of commands that passed there without them.
-    pub(crate) async fn new_tests(self: &Arc<Self>, terms: &Terms, baseline: &Baseline) -> Vec<String> {
+    async fn new_tests(
+        &self,
+        terms: &Terms,
+        comparison: &Arc<Comparison>,
+        baseline: &Baseline,
+    ) -> Vec<String> {
         let passed = |command: &&String| {
             baseline.runs.iter().any(|run| run.command == **command && run.result() == CheckResult::Passed)
         };
         let commands: Vec<String> = terms.commands.iter().filter(passed).cloned().collect();
-        let files = CheckFiles::new(&terms.tests);
-        let is_new =
-            move |path: &str, fate: Fate| matches!(fate, Fate::Added | Fate::Changed) && files.is_test(path);
-        if commands.is_empty() {
+        if commands.is_empty() || comparison.is_bound || !comparison.is_sound() {
             return Vec::new();
         }
-        let Some(comparison) = self.compared(terms).await.filter(|it| !it.is_bound) else {
-            return Vec::new();
-        };
+        let files = CheckFiles::new(&terms.tests);
+        let is_new =
+            |path: &str, fate: Fate| matches!(fate, Fate::Added | Fate::Changed) && files.is_test(path);
         let fates = comparison.trees.fates();
         let tests: Vec<String> =
-            fates.iter().filter(|(path, fate)| is_new(path, **fate)).map(|(path, _)| path.clone()).collect();
+            fates.into_iter().filter(|(path, fate)| is_new(path, *fate)).map(|(path, _)| path).collect();
         if tests.is_empty() {
             return Vec::new();
         }
         let choose = |path: &str, fate| if is_new(path, fate) { Version::Now } else { Version::First };
-        let copy = self.copy_of(comparison, choose).await;
-        let Some(copy) = copy.filter(|copy| copy.is_sound) else { return Vec::new() };
-        let timeout = terms.timeout.min(TIME);
-        let runs = copy.replica.run(&self.counting_runner(), &commands, timeout).await;
-        let _ = tokio::task::spawn_blocking(move || drop(copy)).await;
+        let Some(copy) = self.copy(comparison, choose).await else { return Vec::new() };
+        let runs = copy.run(&self.counting_runner(), &commands, terms.timeout.min(TIME)).await;
+        removed(copy).await;
         let failed = runs.into_iter().filter(|run| run.result() == CheckResult::Failed);
         let named = |run: CommandRun| if run.failures.is_empty() { tests.clone() } else { run.failures };
         failed.flat_map(named).take(LISTED).collect()
@@ -97,38 +117,42 @@ impl IntegrityGuard {
 
     /// Whether the commands pass in a copy of the tree as it is. Else what failed in a copy of the first tree says nothing: it
     /// may have lacked what git ignores.
-    pub(crate) async fn passes_in_a_copy(self: &Arc<Self>, terms: &Terms) -> bool {
-        let Some(comparison) = self.compared(terms).await.filter(|it| !it.is_bound) else { return false };
-        let Some(copy) = self.copy_of(comparison, |_, _| Version::Now).await else { return false };
-        let runs = copy.replica.run(&self.runner, &terms.commands, terms.timeout.min(TIME)).await;
-        let _ = tokio::task::spawn_blocking(move || drop(copy)).await;
+    async fn passes_in_a_copy(&self, terms: &Terms, comparison: &Arc<Comparison>) -> bool {
+        if comparison.is_bound {
+            return false;
+        }
+        let Some(copy) = self.copy(comparison, |_, _| Version::Now).await else { return false };
+        let runs = copy.run(&self.runner, &terms.commands, terms.timeout.min(TIME)).await;
+        removed(copy).await;
         runs.iter().all(CommandRun::passed)
     }
 
-    async fn compared(self: &Arc<Self>, terms: &Terms) -> Option<Comparison> {
-        let (guard, own) = (Arc::clone(self), terms.clone());
-        tokio::task::spawn_blocking(move || guard.compare(&own)).await.ok()?.ok()?
-    }
-
-    async fn copy(self: &Arc<Self>, terms: &Terms, choose: impl Fn(&str, Fate) -> Version) -> Option<Copy> {
-        self.copy_of(self.compared(terms).await?, choose).await
-    }
-
     /// A copy of the tree with the version of each file that `choose` picks for it. `None` if it cannot be made.
-    async fn copy_of(&self, comparison: Comparison, choose: impl Fn(&str, Fate) -> Version) -> Option<Copy> {
+    async fn copy(
+        &self,
+        comparison: &Arc<Comparison>,
+        choose: impl Fn(&str, Fate) -> Version,
+    ) -> Option<Replica> {
         let with_target = self.runner.has_layers();
-        let Comparison { trees, differences, entries, .. } = comparison;
-        let fates = trees.fates();
-        let versions: BTreeMap<String, Version> =
-            fates.iter().map(|(path, fate)| (path.clone(), choose(path, *fate))).collect();
-        let changed = fates.into_iter().filter(|(_, fate)| *fate != Fate::Same).map(|(path, _)| path);
-        let changed = changed.collect();
+        let fates = comparison.trees.fates().into_iter();
+        let versions: BTreeMap<String, Version> = fates
+            .map(|(path, fate)| {
+                let version = choose(&path, fate);
+                (path, version)
+            })
+            .collect();
+        let comparison = Arc::clone(comparison);
         let made = tokio::task::spawn_blocking(move || {
             let choose = |path: &str| versions.get(path).cloned().unwrap_or(Version::Now);
-            Replica::new(&trees, &choose, &entries, &BTreeSet::new(), with_target)
+            Replica::new(&comparison.trees, &choose, &comparison.entries, &BTreeSet::new(), with_target)
         });
-        Some(Copy { replica: made.await.ok()?.ok()?, changed, is_sound: differences.lasting.is_empty() })
+        made.await.ok()?.ok()
     }
+}
+
+/// Removes a copy, which has many files.
+pub(super) async fn removed(copy: Replica) {
+    let _ = tokio::task::spawn_blocking(move || drop(copy)).await;
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ mod surroundings;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rawko_core::facts::{CommandRun, Verification};
@@ -76,6 +76,9 @@ impl From<VerifySetup> for Terms {
     }
 }
 
+/// Why the checks could not be compared with those of the beginning.
+type NotCompared = Box<dyn std::error::Error + Send + Sync>;
+
 /// Watches over the checks of one run.
 #[derive(Debug)]
 pub(crate) struct IntegrityGuard {
@@ -94,10 +97,15 @@ pub(crate) struct IntegrityGuard {
     before: Mutex<Option<Arc<Surroundings>>>,
     /// When the commands of the newest verification began, in nanoseconds.
     commands_began: Mutex<Option<i128>>,
-    /// The commands on the first tree. Ended with the guard.
-    baseline: Mutex<JoinSet<Option<Baseline>>>,
+    baseline: Mutex<Begun>,
+}
+
+/// Commands that run, or ran, on the first tree. What is dropped ends.
+#[derive(Debug, Default)]
+struct Begun {
     /// Those that are adopted may become others.
-    baseline_of: Mutex<Vec<String>>,
+    commands: Vec<String>,
+    run: JoinSet<Option<Baseline>>,
 }
 
 impl IntegrityGuard {
@@ -120,8 +128,7 @@ impl IntegrityGuard {
             terms,
             before: Mutex::new(None),
             commands_began: Mutex::new(None),
-            baseline: Mutex::new(JoinSet::new()),
-            baseline_of: Mutex::new(Vec::new()),
+            baseline: Mutex::default(),
         }
     }
 
@@ -147,7 +154,7 @@ impl IntegrityGuard {
     }
 
     fn start_baseline(&self, terms: Terms) {
-        *self.baseline_of.lock().unwrap_or_else(PoisonError::into_inner) = terms.commands.clone();
+        let commands = terms.commands.clone();
         // A guard that is dropped ends its baseline, so the baseline must not hold the guard.
         let run = BaselineRun {
             checkpoints: self.checkpoints.clone(),
@@ -157,7 +164,12 @@ impl IntegrityGuard {
             project: self.project.clone(),
             kept: self.kept.clone(),
         };
-        self.baseline.lock().unwrap_or_else(PoisonError::into_inner).spawn(run.run());
+        let run = JoinSet::from_iter([run.run()]);
+        *self.begun() = Begun { commands, run };
+    }
+
+    fn begun(&self) -> MutexGuard<'_, Begun> {
+        self.baseline.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs the commands in copies. Flags of Go that the user has set for good would be lost with those that name tests.
@@ -240,30 +252,25 @@ impl IntegrityGuard {
         terms: &Terms,
         runs: &[CommandRun],
     ) -> Option<Baseline> {
-        let (guard, own) = (Arc::clone(self), terms.clone());
-        let compared = tokio::task::spawn_blocking(move || guard.compare(&own)).await.ok()?.ok()?;
-        let is_sound = compared.is_none_or(|comparison| comparison.differences.lasting.is_empty());
+        let compared = self.compared(terms).await.ok()?;
+        let is_sound = compared.is_none_or(|comparison| comparison.is_sound());
         self.baseline(terms, runs).await.filter(|_| is_sound)
     }
 
-    /// Judges commands that passed.
+    /// Judges commands that passed, and finds what they prove.
     pub(crate) async fn judge(self: &Arc<Self>, terms: &Terms, verification: Verification) -> Verification {
-        let (guard, own) = (Arc::clone(self), terms.clone());
-        let compared = tokio::task::spawn_blocking(move || guard.compare(&own)).await;
-        let comparison = match compared {
-            Ok(Ok(Some(comparison))) => comparison,
-            Ok(Ok(None)) => {
-                return Verification { integrity: Some(Integrity::unchanged()), ..verification };
-            }
+        let comparison = match self.compared(terms).await {
+            Ok(Some(comparison)) => comparison,
+            Ok(None) => return Verification { integrity: Some(Integrity::unchanged()), ..verification },
             // The tree could not be compared with the one that the run began with.
-            Ok(Err(_)) | Err(_) => return Verification { tree: None, ..verification },
+            Err(_) => return Verification { tree: None, ..verification },
         };
         if terms.adopted && !comparison.had_tests {
             // Tests of the run alone are what its agents say.
             return Verification { tree: verification.tree, ..Verification::default() };
         }
         // The copy of the beginning has links to packages, so it may have been run with what the run put there.
-        let is_sound = comparison.differences.lasting.is_empty();
+        let is_sound = comparison.is_sound();
         let baseline = self.baseline(terms, &verification.runs).await.filter(|_| is_sound);
         let mut changed = comparison.changed();
         changed.extend(miscounted(baseline.as_ref(), &verification.runs, false));
@@ -279,7 +286,7 @@ impl IntegrityGuard {
             (false, ChangedChecks::Allow) => IntegrityResult::Allowed,
             (false, ChangedChecks::Deny) => IntegrityResult::Denied,
             (only_added, ChangedChecks::Rerun) => {
-                let run = self.run_originals(terms, comparison, baseline.as_ref()).await;
+                let run = self.run_originals(terms, &comparison, baseline.as_ref()).await;
                 let result = match (run.passed(), run.runs.is_empty()) {
                     // Nothing was changed or added: they would only have been counted.
                     (_, true) if only_added && added.is_empty() => IntegrityResult::Intact,
@@ -299,12 +306,9 @@ impl IntegrityGuard {
         changed.truncate(LISTED);
         let fails = matches!(result, IntegrityResult::OriginalsFail | IntegrityResult::OriginalsUnknown);
         let advice = fails.then(|| ADVICE.to_owned());
-        Verification {
-            integrity: Some(Integrity { result, changed, more, advice }),
-            baseline,
-            original,
-            ..verification
-        }
+        let integrity = Some(Integrity { result, changed, more, advice });
+        let judged = Verification { integrity, baseline, original, ..verification };
+        self.what_it_proves(terms, &comparison, judged).await
     }
 
     /// Called before the commands run. Removes what Python compiled inside the project: it need not have been made from the
@@ -327,24 +331,28 @@ impl IntegrityGuard {
     /// The commands on the first tree. Commands that passed in `runs` are not waited for much longer there: one that hangs
     /// without the work would hold the result up.
     async fn baseline(&self, terms: &Terms, runs: &[CommandRun]) -> Option<Baseline> {
-        if *self.baseline_of.lock().unwrap_or_else(PoisonError::into_inner) != terms.commands {
+        if self.begun().commands != terms.commands {
             // The process that ran it is gone, or it is that of other commands.
-            self.baseline.lock().unwrap_or_else(PoisonError::into_inner).abort_all();
-            *self.baseline.lock().unwrap_or_else(PoisonError::into_inner) = JoinSet::new();
             self.start_baseline(terms.clone());
         }
-        let mut running = std::mem::take(&mut *self.baseline.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut running = std::mem::take(&mut self.begun().run);
         let took: u64 = runs.iter().map(|run| run.duration_ms).sum();
         let patience = MIN_PATIENCE + Duration::from_millis(took.saturating_mul(3));
         let Ok(finished) = tokio::time::timeout(patience, running.join_next()).await else {
-            *self.baseline.lock().unwrap_or_else(PoisonError::into_inner) = running;
+            self.begun().run = running;
             return None;
         };
         let finished = finished?.ok().flatten();
         let again = finished.clone();
         // Every verification of the run is compared with it.
-        self.baseline.lock().unwrap_or_else(PoisonError::into_inner).spawn(async move { again });
+        self.begun().run.spawn(async move { again });
         finished
+    }
+
+    /// The checks now, compared with those of the beginning; `None` if the run changed nothing.
+    async fn compared(self: &Arc<Self>, terms: &Terms) -> Result<Option<Arc<Comparison>>, NotCompared> {
+        let (guard, own) = (Arc::clone(self), terms.clone());
+        Ok(tokio::task::spawn_blocking(move || guard.compare(&own)).await??.map(Arc::new))
     }
 
     fn compare(&self, terms: &Terms) -> Result<Option<Comparison>, CheckpointError> {
@@ -367,7 +375,7 @@ impl IntegrityGuard {
     async fn run_originals(
         &self,
         terms: &Terms,
-        comparison: Comparison,
+        comparison: &Arc<Comparison>,
         baseline: Option<&Baseline>,
     ) -> OriginalRun {
         let problem = |problem: String| OriginalRun { runs: Vec::new(), problem: Some(problem) };
@@ -383,13 +391,13 @@ impl IntegrityGuard {
         }
         // Without layers, nothing can be built where the project has its builds: all is built anew.
         let with_target = self.runner.has_layers();
+        let comparison = Arc::clone(comparison);
         let made = tokio::task::spawn_blocking(move || {
-            let Comparison { trees, versions, differences, entries, .. } = comparison;
+            let Comparison { trees, versions, differences, entries, .. } = &*comparison;
             let choose = |path: &str| versions.get(path).cloned().unwrap_or(Version::Now);
             let avoided: BTreeSet<&str> =
                 differences.avoidable.iter().map(|change| change.path.as_str()).collect();
-            Replica::new(&trees, &choose, &entries, &avoided, with_target)?
-                .with_programs(&differences.shadowed)
+            Replica::new(trees, &choose, entries, &avoided, with_target)?.with_programs(&differences.shadowed)
         });
         let replica = match made.await {
             Ok(Ok(replica)) => replica,
@@ -397,8 +405,7 @@ impl IntegrityGuard {
             Err(error) => return problem(format!("a copy of the project could not be made: {error}")),
         };
         let runs = replica.run(&self.counting_runner(), &terms.commands, terms.timeout).await;
-        // Many files are removed.
-        let _ = tokio::task::spawn_blocking(move || drop(replica)).await;
+        copies::removed(replica).await;
         let miscounted = miscounted(baseline, &runs, true);
         let problem = miscounted.first().map(|change| format!("`{}` {}", change.path, change.how.words()));
         OriginalRun { runs, problem }
