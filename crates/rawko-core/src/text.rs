@@ -65,6 +65,12 @@ pub fn shell_word(word: &str) -> String {
     }
 }
 
+/// `text` without its digits: lines that differ in figures alone are alike.
+#[must_use]
+pub fn without_digits(text: &str) -> String {
+    text.chars().filter(|c| !c.is_ascii_digit()).collect()
+}
+
 /// `bytes` in lower-case hexadecimal, two digits each.
 #[must_use]
 pub fn hex(bytes: &[u8]) -> String {

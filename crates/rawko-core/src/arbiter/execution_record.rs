@@ -8,6 +8,7 @@ use super::input::{ErrorCategory, ExecutionSummary, RecordedFacts, RunFacts, Ver
 use crate::agent::{Finding, Verdict};
 use crate::facts::{CommandEffect, CommandResult, Standing};
 use crate::machine::{CommandFact, ExecutionEnd, ExecutionStatus};
+use crate::text::without_digits;
 
 impl ExecutionSummary {
     /// How it ended, where that was recorded.
@@ -61,7 +62,7 @@ impl ExecutionSummary {
     /// Identifies a failure: the error message, else the agent's text, without digits.
     fn failure(&self) -> String {
         let text = self.error.as_ref().map_or_else(|| self.output_text(), |error| &error.message);
-        text.chars().filter(|c| !c.is_ascii_digit()).collect()
+        without_digits(text)
     }
 }
 

@@ -7,16 +7,15 @@ use std::sync::LazyLock;
 use regex::Regex;
 use serde::Deserialize;
 
-use super::test_report::TestCounts;
+use super::command::NOT_RUN;
+use super::test_report::{TestCounts, without_escapes};
 use super::verification::CommandRun;
-use crate::text::truncate;
+use crate::text::{truncate, without_digits};
 
 /// Failures that are kept. Lists of so many cannot be compared: they may have been cut.
 const MAX_FAILURES: usize = 200;
 /// Characters of one of them.
 const FAILURE_CHARS: usize = 200;
-/// Exit statuses of a shell for a program that is missing or not executable.
-const NOT_RUN: [i32; 2] = [126, 127];
 
 /// The result of a check on one tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +30,14 @@ pub enum CheckResult {
     NothingToRun,
     /// It did not end in time.
     TimedOut,
+}
+
+impl CheckResult {
+    /// Whether it looked at the tree and came to an end, so that it can be compared with itself on another tree.
+    #[must_use]
+    pub fn is_comparable(self) -> bool {
+        matches!(self, Self::Passed | Self::Failed)
+    }
 }
 
 impl CommandRun {
@@ -105,12 +112,11 @@ impl CommandRun {
                 return None;
             }
         }
-        let plain = |run: &Self| run.output.chars().filter(|c| !c.is_ascii_digit()).collect::<String>();
         let is_cut = self.output.contains(" bytes cut");
         if !self.output.is_empty()
             && !is_cut
             && self.exit_code == before.exit_code
-            && plain(self) == plain(before)
+            && without_digits(&self.output) == without_digits(&before.output)
         {
             return Some(false);
         }
@@ -149,7 +155,7 @@ fn why_unavailable(exit_code: i32, output: &str, counts: Option<TestCounts>) -> 
 /// What failed: the names of tests; where there are none, lines that name a place in a file, without its number.
 fn failures(output: &str) -> Vec<String> {
     let Some(patterns) = PATTERNS.as_ref() else { return Vec::new() };
-    let output = patterns.escapes.replace_all(output, "");
+    let output = without_escapes(output);
     let mut tests = BTreeSet::new();
     let mut places = Vec::new();
     for line in output.lines() {
@@ -160,8 +166,7 @@ fn failures(output: &str) -> Vec<String> {
         if let Some(name) = found.as_ref().and_then(|found| found.name("name").or(found.name("other"))) {
             tests.insert(truncate(name.as_str().trim(), FAILURE_CHARS));
         } else if places.len() < MAX_FAILURES && patterns.place.is_match(line) {
-            let place = patterns.figures.replace_all(line.trim(), "");
-            places.push(truncate(&place, FAILURE_CHARS));
+            places.push(truncate(&without_digits(line.trim()), FAILURE_CHARS));
         }
     }
     if tests.is_empty() { places } else { tests.into_iter().collect() }
@@ -205,19 +210,14 @@ static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
     let tests: Option<Vec<Regex>> = rows.iter().map(|row| Regex::new(&row.line).ok()).collect();
     Some(Patterns {
         tests: tests?,
-        escapes: Regex::new(r"\x1b\[[0-9;]*[A-Za-z]").ok()?,
         place: Regex::new(r"[\w.@/\\-]+\.\w{1,8}(?::\d+|\(\d+|\x22, line \d+)").ok()?,
-        figures: Regex::new(r"\d+").ok()?,
     })
 });
 
 struct Patterns {
     tests: Vec<Regex>,
-    /// Colours and the like.
-    escapes: Regex,
     /// `src/lib.rs:3`, `src/a.ts(3`, `"a.py", line 3`
     place: Regex,
-    figures: Regex,
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::RunnerSummary;
 
 /// Exit statuses of a shell for a program that is missing or not executable: nothing was checked.
-const NOT_RUN: [i32; 2] = [126, 127];
+pub(super) const NOT_RUN: [i32; 2] = [126, 127];
 
 /// One command that was run.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]

@@ -8,6 +8,7 @@ use super::runners::{Started, basename, started, whole_suite};
 use super::statuses::own_status;
 use crate::policy::script::{ParsedScript, Pipeline, ShellWord, Simple};
 use crate::policy::{effect_of_redirection, effect_of_words, keeps_output, parse_script, writes_its_words};
+use crate::text::shell_word;
 
 /// Most scripts within scripts, as in `bash -c "bash -c …"`.
 const MAX_NESTED: usize = 3;
@@ -72,7 +73,7 @@ pub(crate) fn whole_suite_of(command: &str, project: &str) -> Option<String> {
         let parsed = parse_script(line).ok()?;
         let (check, before) = parsed.commands.split_last()?;
         let words = whole_suite(&check.words)?;
-        let shown = |words: &[&str]| words.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ");
+        let shown = |words: &[&str]| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
         let folder: Option<Vec<&str>> = before.iter().flat_map(|cd| &cd.words).map(ShellWord::text).collect();
         let folder =
             folder.filter(|folder| !folder.is_empty()).map(|folder| format!("{} && ", shown(&folder)));
@@ -193,9 +194,10 @@ impl Script {
                 && !project.is_empty()
                 && !words.iter().any(|word| word.contains(project) || lies_elsewhere(word))
             {
-                let words: Vec<String> = words.into_iter().map(quoted).collect();
+                let words: Vec<String> = words.into_iter().map(shell_word).collect();
                 let line = words.join(" ");
-                let line = if folder.is_empty() { line } else { format!("cd {} && {line}", quoted(folder)) };
+                let line =
+                    if folder.is_empty() { line } else { format!("cd {} && {line}", shell_word(folder)) };
                 if !lines.contains(&line) {
                     lines.push(line);
                 }
@@ -251,22 +253,13 @@ fn inside<'a>(folder: &'a str, project: &str) -> Option<&'a str> {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => rest.trim_start_matches('/'),
         _ => folder,
     };
-    let stays = !within.starts_with(['/', '~', '-']) && !within.split('/').any(|part| part == "..");
+    let stays = !within.starts_with('-') && !lies_elsewhere(within);
     stays.then(|| within.trim_end_matches('/'))
 }
 
 /// Whether a word names a place outside the project.
 fn lies_elsewhere(word: &str) -> bool {
     word.starts_with(['/', '~']) || word.split('/').any(|part| part == "..")
-}
-
-/// A word as the shell takes it for itself.
-fn quoted(word: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_@%+=:,./-".contains(c);
-    if !word.is_empty() && word.chars().all(is_plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 /// The argument of `bash -c`, in its usual forms.

@@ -1,6 +1,7 @@
 //! What test runners print about their own result: a summary line, and how many tests ran. The lines are data, in
 //! `test_reports.json`.
 
+use std::borrow::Cow;
 use std::sync::LazyLock;
 
 use regex::{Captures, Regex, RegexSet};
@@ -53,7 +54,7 @@ pub fn parse_test_counts(output: &str) -> Option<TestCounts> {
 #[must_use]
 pub fn summarize(output: &str) -> Option<RunnerSummary> {
     let patterns = PATTERNS.as_ref()?;
-    let output = patterns.escapes.replace_all(output, "");
+    let output = without_escapes(output);
     // What depends on the whole output is found out once: an output may have a million lines.
     let reports: Vec<Option<Countable<'_>>> =
         patterns.reports.iter().map(|report| Countable::of(report, &output)).collect();
@@ -80,6 +81,12 @@ pub fn summarize(output: &str) -> Option<RunnerSummary> {
     })
 }
 
+/// What a program printed, without colours and the like.
+pub(super) fn without_escapes(output: &str) -> Cow<'_, str> {
+    static ESCAPES: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"\x1b\[[0-9;]*[A-Za-z]").ok());
+    ESCAPES.as_ref().map_or(Cow::Borrowed(output), |escapes| escapes.replace_all(output, ""))
+}
+
 static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
     let table: Vec<ReportRow> = serde_json::from_str(include_str!("test_reports.json")).ok()?;
     let lines = RegexSet::new(table.iter().map(|row| &row.line)).ok()?;
@@ -87,7 +94,6 @@ static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
     Some(Patterns {
         lines,
         reports: reports?,
-        escapes: Regex::new(r"\x1b\[[0-9;]*[A-Za-z]").ok()?,
         no_tests: Regex::new(r"(?m)^\?\s+\S+\s+\[no test files\]\r?$").ok()?,
         word_last: Regex::new(r"(\d+) ([a-z]+(?: [a-z]+)?)").ok()?,
         word_first: Regex::new(r"([a-z]+(?: [a-z]+)?)(?:: *|=| )(\d+)").ok()?,
@@ -98,8 +104,6 @@ struct Patterns {
     /// The lines of all `reports`, in their order: most lines of an output match none of them.
     lines: RegexSet,
     reports: Vec<Report>,
-    /// Colours and the like.
-    escapes: Regex,
     /// What a runner prints that found no test, and that is no summary: go, for a package.
     no_tests: Regex,
     /// `3 passed`

@@ -108,10 +108,8 @@ impl OtherCheck {
     #[must_use]
     pub fn is_worse(&self) -> bool {
         let Some(before) = &self.before else { return false };
-        let may_compare =
-            |run: &CommandRun| matches!(run.result(), CheckResult::Passed | CheckResult::Failed);
         self.now.result() == CheckResult::Failed
-            && may_compare(before)
+            && before.result().is_comparable()
             && self.now.is_worse_than(before).unwrap_or(self.names_changes)
     }
 
@@ -215,10 +213,9 @@ impl Verification {
     pub fn is_worth_adopting(&self) -> bool {
         let has_a_say = |run: &CommandRun| match run.result() {
             CheckResult::Passed => true,
-            CheckResult::Failed => self.before(run).is_some_and(|before| {
-                matches!(before.result(), CheckResult::Passed | CheckResult::Failed)
-                    && run.is_worse_than(before).is_some()
-            }),
+            CheckResult::Failed => self
+                .before(run)
+                .is_some_and(|before| before.result().is_comparable() && run.is_worse_than(before).is_some()),
             CheckResult::Unavailable | CheckResult::NothingToRun | CheckResult::TimedOut => false,
         };
         self.runs.iter().all(has_a_say)

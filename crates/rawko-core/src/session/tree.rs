@@ -18,10 +18,10 @@ pub(super) struct TreeEvidence {
     pub(super) just_checked: bool,
     /// What the run had changed when the tree was last inspected.
     pub(super) changes: Option<DiffStat>,
-    /// Files that tools wrote, in order of their first writing; bounded.
-    written: Vec<String>,
     /// The same as a patch, where that is known.
     pub(super) patch: Option<String>,
+    /// Files that tools wrote, in order of their first writing; bounded.
+    written: Vec<String>,
     /// The files that the run had changed when the tree was last inspected, by path.
     changed: Vec<String>,
     /// Whether a call that reports no files of its own has begun since then.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rawko_core::facts::CommandRun;
+use rawko_core::text::without_digits;
 use rawko_tools::CommandRunner;
 
 use super::kinds::Conventions;
@@ -129,17 +130,13 @@ impl Replica {
         let (copy, original) = (self.root.display().to_string(), self.toplevel.display().to_string());
         for run in &mut runs {
             run.output = run.output.replace(&copy, &original);
+            // A failure has no digits.
             for failure in &mut run.failures {
-                *failure = failure.replace(&without_figures(&copy), &without_figures(&original));
+                *failure = failure.replace(&without_digits(&copy), &without_digits(&original));
             }
         }
         runs
     }
-}
-
-/// As failures hold it.
-fn without_figures(path: &str) -> String {
-    path.chars().filter(|c| !c.is_ascii_digit()).collect()
 }
 
 /// Links what lies around the project in its repository: `inside` is the project's place in it.
