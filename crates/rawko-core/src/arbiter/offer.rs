@@ -101,6 +101,8 @@ mod tests {
         assert_eq!(prompt.decisions.contains(&DecisionKind::Continue), expected);
         assert_eq!(prompt.system.contains("CONTINUE"), expected, "{}", prompt.system);
         assert!(prompt.system.contains("- SELECT_MODE with `mode`"), "{}", prompt.system);
+        let named = prompt.decisions.iter().map(|kind| kind.as_str()).collect::<Vec<_>>().join(", ");
+        assert!(prompt.system.contains(&format!("`decision` is one of {named};")), "{}", prompt.system);
     }
 
     #[test]

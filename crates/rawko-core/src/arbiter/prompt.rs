@@ -117,11 +117,14 @@ impl Slots<'_> {
         let shown: Vec<String> =
             decisions.iter().map(|(kind, when)| format!("- {}{when}", kind.as_str())).collect();
         let shown = shown.join("\n");
+        let names: Vec<&str> = decisions.iter().map(|(kind, _)| kind.as_str()).collect();
+        let names = names.join(", ");
         let value = |name: &str| -> Option<&str> {
             Some(match name {
                 "task" => self.task,
                 "agents" => self.agents,
                 "decisions" => &shown,
+                "decisionNames" => &names,
                 "plan" => self.plan,
                 "history" => self.history,
                 "error" | "lastError" => self.error,
