@@ -431,7 +431,10 @@ mod tests {
             verdict(&nothing),
             "not verified: the run changed no file, so checks prove nothing about the task"
         );
-        let failed = Verification { integrity: None, ..nothing };
+        let none_found = Verification { integrity: None, ..nothing };
+        assert_eq!(verdict(&none_found), "not verified: no check was found");
+        let red = CommandRun { exit_code: Some(2), ..CommandRun::default() };
+        let failed = Verification { runs: vec![red], ..none_found };
         assert_eq!(verdict(&failed), "not verified: a command failed");
     }
 
