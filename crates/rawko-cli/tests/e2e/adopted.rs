@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use serde_json::{Value, json};
 
-use testkit::ModelServer;
+use testkit::{Asked, ModelServer};
 
 use crate::answers::{bash, complete, decide, developer, report, select};
 use crate::trial::{Ended, Trial};
@@ -151,6 +151,28 @@ fn a_runner_that_finds_no_test_by_itself_says_nothing() {
     assert_eq!(finish["verification"]["runs"], json!([]), "{finish:#}");
 }
 
+/// What rawko found needs a program that is not there.
+#[test]
+fn a_check_that_cannot_run_gives_way_to_one_that_an_agent_ran() {
+    let makefile = "test:\n\tno-such-tox\n";
+    let trial = with_script(&[FIX, "./run_tests.sh -k test_zero"]).file("Makefile", makefile);
+    let ended = trial.run("Fix add.");
+    check_adopted(&ended, "./run_tests.sh", 2);
+    let begun = ended.events_of("verification_started");
+    let commands: Vec<&Value> = begun.iter().map(|event| &event["commands"][0]).collect();
+    assert_eq!(commands, ["make test", "./run_tests.sh"]);
+}
+
+#[test]
+fn what_is_adopted_in_vain_does_not_hide_why_the_check_could_not_run() {
+    let commands = [FIX, "python3 -m unittest proofs/proof_add.py"];
+    let ended = hidden(&commands).file("Makefile", "test:\n\tno-such-tox\n").run("Fix add.");
+    ended.exits(0);
+    let finish = check_claimed(&ended, "unavailable");
+    let message = "`make test` could not run: `no-such-tox` is missing";
+    assert_eq!(finish["doubt"]["message"], message, "{finish:#}");
+}
+
 /// Each adopted command is compared with itself on the first tree.
 #[test]
 fn another_runner_may_be_adopted_later() {
@@ -172,6 +194,9 @@ fn another_runner_may_be_adopted_later() {
     let begun = ended.events_of("verification_started");
     let first = begun.first().map(|event| event["commands"][0].clone());
     assert_eq!(first, Some(json!("./run_tests.sh")), "{begun:?}");
+    let requests = ended.trial.server.asked();
+    let goes_on = requests.iter().map(Asked::last_text).find(|text| text.contains("it is ugly")).unwrap();
+    assert!(goes_on.contains("# Checks\n") && goes_on.contains("`./run_tests.sh`"), "{goes_on}");
 }
 
 #[test]

@@ -131,6 +131,13 @@ fn a_scratch_file_outside_makes_nothing_stale() {
     check_verified(&faulty([bash(FIX), bash(UNITTEST), bash(scratch)]).run("Fix add."), 4, "task");
 }
 
+/// Nor does one that could have changed the environment, and did not.
+#[test]
+fn an_installation_that_fails_makes_nothing_stale() {
+    let install = "pip install --no-index nobody-has-this";
+    check_verified(&faulty([bash(FIX), bash(UNITTEST), bash(install)]).run("Fix add."), 4, "task");
+}
+
 #[test]
 fn what_failed_before_as_well_is_not_called_done() {
     let other = SUITE.replace("add(1, 2), 3", "1, 2").replace("test_add", "test_other");

@@ -207,6 +207,12 @@ impl Verification {
         self.others.iter().find(|other| other.is_worse())
     }
 
+    /// Whether there are commands, and none could run.
+    #[must_use]
+    pub fn is_unavailable(&self) -> bool {
+        !self.runs.is_empty() && self.runs.iter().all(|run| self.standing_of(run) == Standing::Unavailable)
+    }
+
     /// Whether what an adopted check says counts. How all its tests are run is a guess: one that does not pass says something
     /// only where it can be compared with itself on the tree of the beginning.
     #[must_use]

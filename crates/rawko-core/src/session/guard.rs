@@ -71,7 +71,7 @@ impl Ledger {
         self.facts = RunFacts {
             changes: tree.changes.clone(),
             verification,
-            checks: self.setup.verify.as_ref().map(|verify| verify.commands.clone()),
+            checks: self.setup.verify.as_ref().map(|_| self.checks().0),
             repetition: self.detector.noticed(),
             budget: Some(self.remaining_worth_telling()).filter(|left| *left != BudgetFacts::default()),
             barred,

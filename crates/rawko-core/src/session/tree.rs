@@ -56,6 +56,23 @@ impl TreeEvidence {
         (*freshness == Freshness::Fresh).then_some(verification)
     }
 
+    /// Whether no check that rawko found can run, or an adopted one was run in their place.
+    pub(super) fn lacks_checks(&self) -> bool {
+        self.verification.as_ref().is_some_and(|(it, _)| it.adopted || it.is_unavailable())
+    }
+
+    /// The checks ran. Adopted ones that say nothing leave what is known of those that rawko found. Returns what is known now.
+    pub(super) fn checked(&mut self, mut verification: Verification) -> Verification {
+        if let Some((found, _)) = &self.verification
+            && verification.runs.is_empty()
+            && found.is_unavailable()
+        {
+            verification.runs.clone_from(&found.runs);
+        }
+        self.verification = Some((verification.clone(), Freshness::Fresh));
+        verification
+    }
+
     /// Whether the run changed something, or may have.
     pub(super) fn has_changed(&self) -> bool {
         let changed = self.changes.as_ref().map(|changes| !changes.is_empty());

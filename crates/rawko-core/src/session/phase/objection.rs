@@ -28,20 +28,22 @@ impl Ledger {
         RedCheck::of(&history)
     }
 
-    /// The commands that verify the run, and whether they were adopted: where there are none, all tests of the test runner
-    /// that an agent ran last with success.
+    /// The commands that verify the run, and whether they were adopted: where rawko found none that can run, all tests of the
+    /// test runner that an agent ran last with success.
     pub(in crate::session) fn checks(&self) -> (Vec<String>, bool) {
         let Some(verify) = &self.setup.verify else { return (Vec::new(), false) };
-        if !verify.found || !verify.commands.is_empty() || !self.tree.has_changed() {
+        let can_run = !verify.commands.is_empty() && !self.tree.lacks_checks();
+        if !verify.found || can_run || !self.tree.has_changed() {
             return (verify.commands.clone(), false);
         }
         let project = &self.setup.place.directory;
         let commands =
             self.machine.context().history.iter().rev().flat_map(|it| it.facts.commands.iter().rev());
         let mut green = commands.filter(|fact| fact.is_check && fact.result() == CommandResult::Passed);
-        let adopted = green.find_map(|fact| facts::whole_suite_of(&fact.command, project));
-        let is_adopted = adopted.is_some();
-        (adopted.into_iter().collect(), is_adopted)
+        match green.find_map(|fact| facts::whole_suite_of(&fact.command, project)) {
+            Some(adopted) if !verify.commands.contains(&adopted) => (vec![adopted], true),
+            _ => (verify.commands.clone(), false),
+        }
     }
 
     /// Checks that agents ran and saw fail last, and that are none of `commands`: rawko runs them as well.

@@ -12,7 +12,6 @@ use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
 use crate::session::open_effects::OpenEffect;
 use crate::session::steering::completion_replaced;
-use crate::session::tree::Freshness;
 use crate::setup::VerifySetup;
 use crate::text::keep_ends;
 
@@ -71,19 +70,28 @@ impl Verifying {
     }
 
     fn begin(self, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-        let (commands, _) = ledger.checks();
+        let checks = ledger.checks();
         // On a tree on which they have just passed they do not run again.
         let has_passed = ledger.tree.fresh().is_some_and(Verification::passed);
-        if !commands.is_empty() && !has_passed {
-            reaction.notes.push(Note::VerificationStarted { commands });
+        if !checks.0.is_empty() && !has_passed {
+            reaction.notes.push(Note::VerificationStarted { commands: checks.0.clone() });
         }
-        self.ask(ledger, reaction)
+        self.run(checks, ledger, reaction)
     }
 
-    /// Runs the checks, or runs them again. If there are none, or they were taken away, what waits goes on.
+    /// Runs the checks again.
     pub(super) fn ask(self, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+        self.run(ledger.checks(), ledger, reaction)
+    }
+
+    /// Runs the checks. If there are none, or they were taken away, what waits goes on.
+    fn run(
+        self,
+        (commands, adopted): (Vec<String>, bool),
+        ledger: &mut Ledger,
+        reaction: &mut Reaction,
+    ) -> Next {
         let setup = ledger.setup.verify.clone().unwrap_or_default();
-        let (commands, adopted) = ledger.checks();
         let others = ledger.setup.verify.as_ref().map(|_| ledger.other_checks(&commands)).unwrap_or_default();
         let VerifySetup { commands: _, timeout_ms, found, tests, changed_checks } = setup;
         if commands.is_empty() && others.is_empty() {
@@ -114,7 +122,8 @@ impl Verifying {
         Next::Phase(Phase::Verifying(self))
     }
 
-    /// The checks have run. What failed is a fact for the question, and a failure like any other for a COMPLETE.
+    /// The checks have run. What failed is a fact for the question, and a failure like any other for a COMPLETE. Where none
+    /// could run, one that an agent ran may take their place.
     pub(super) fn finished(
         self,
         verification: &Verification,
@@ -122,9 +131,13 @@ impl Verifying {
         reaction: &mut Reaction,
     ) -> Next {
         let is_known = ledger.tree.fresh() == Some(verification) && verification.passed();
-        ledger.tree.verification = Some((verification.clone(), Freshness::Fresh));
+        let lacked = ledger.tree.lacks_checks();
+        let verification = ledger.tree.checked(verification.clone());
         if !is_known {
             reaction.notes.push(Note::VerificationFinished { verification: verification.clone() });
+        }
+        if !lacked && verification.is_unavailable() && ledger.checks().1 {
+            return self.begin(ledger, reaction);
         }
         match self.waits {
             Waits::Question => {
@@ -132,7 +145,7 @@ impl Verifying {
                 asking::judge(ledger, reaction)
             }
             Waits::End(event) => Next::Machine(*event),
-            Waits::Completion { point, decision } => settle(point, decision, verification, ledger, reaction),
+            Waits::Completion { point, decision } => settle(point, decision, &verification, ledger, reaction),
         }
     }
 }
