@@ -208,16 +208,18 @@ fn a_new_test_proves_the_task() {
 
 #[test]
 fn a_command_of_the_user_that_is_missing_fails_the_run_by_name() {
-    let trial = faulty([bash(FIX)]).user_config("/verify", json!(["no-such-runner --all"]));
-    let ended = trial.run("Fix add.");
-    ended.exits(1);
-    assert_eq!(asked(&ended), (2, 1), "nobody tries again");
-    let finish = ended.finish();
-    let message = finish["error"]["message"].as_str().unwrap();
-    assert!(
-        message.contains("`no-such-runner --all` could not run: `no-such-runner` is missing"),
-        "{message}"
-    );
+    for iterations in ["9", "1"] {
+        let trial = faulty([bash(FIX)]).user_config("/verify", json!(["no-such-runner --all"]));
+        let ended = trial.args(&["--max-iterations", iterations]).run("Fix add.");
+        ended.exits(1);
+        assert_eq!(asked(&ended), (2, 1), "nobody tries again");
+        let finish = ended.finish();
+        let message = finish["error"]["message"].as_str().unwrap();
+        assert!(
+            message.contains("`no-such-runner --all` could not run: `no-such-runner` is missing"),
+            "{message}"
+        );
+    }
 }
 
 /// It says what the checks found on the tree that it leaves.

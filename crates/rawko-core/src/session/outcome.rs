@@ -281,9 +281,12 @@ impl Ledger {
         let error = context.last_error.as_ref().map(|failure| failure.error.clone());
         let stops = |error: &ErrorInfo| matches!(error.code, ErrorCode::BudgetExceeded | ErrorCode::Stalled);
         let out_of_budget = error.as_ref().is_some_and(stops);
+        // Another iteration would not have mended it, so it is not the limit that ended the run.
+        let is_final = error.as_ref().is_some_and(|error| !error.code.is_recoverable()) && !out_of_budget;
         let is_proven = self.tree.fresh().is_some_and(Verification::proves);
         let status = match state {
             State::Cancelled => Status::Cancelled,
+            State::Failed if is_final => Status::Failed,
             _ if context.limited => Status::Limited,
             State::Complete if is_proven => Status::Verified,
             State::Complete => Status::Claimed,
@@ -339,7 +342,8 @@ impl Ledger {
             more_files_modified: self.tree.more_files(),
             files_modified_partial: self.tree.is_unseen(),
             duration_ms: self.own_duration(self.now),
-            limit: match self.limit.filter(|_| status == Status::Limited) {
+            limit: match self.limit {
+                _ if status != Status::Limited => None,
                 // The error that ended the run names it, though the iterations are used up as well.
                 Some(limit) if out_of_budget => Some(limit),
                 _ if context.limited => Some(LimitKind::Iterations),
