@@ -276,16 +276,20 @@ fn caches_of_one_agent_do_not_reach_the_user() {
     if !is_possible() {
         return;
     }
-    let trial = |server| {
-        let trial = enforced(server);
-        std::fs::create_dir_all(trial.outside().join("cargo/registry")).unwrap();
-        let cargo = trial.outside().join("cargo").display().to_string();
-        trial.env("CARGO_HOME", cargo)
-    };
-    let (ended, output) =
-        tries(trial, "echo evil > $CARGO_HOME/config.toml; cat $CARGO_HOME/config.toml; echo x > ~/.bashrc");
-    assert!(output.contains("evil"), "{output}");
-    assert!(!ended.trial.outside().join("cargo/config.toml").exists());
+    for grants_around in [false, true] {
+        let trial = |server| {
+            let trial = enforced(server);
+            let around = trial.outside().join("around");
+            std::fs::create_dir_all(around.join("cargo/registry")).unwrap();
+            let (around, cargo) = (around.display().to_string(), around.join("cargo").display().to_string());
+            let trial = trial.env("CARGO_HOME", &cargo);
+            if grants_around { trial.user_config("/permissions/read", json!([".", around])) } else { trial }
+        };
+        let command = "echo evil > $CARGO_HOME/config.toml; cat $CARGO_HOME/config.toml; echo x > ~/.bashrc";
+        let (ended, output) = tries(trial, command);
+        assert!(output.contains("evil"), "{grants_around}: {output}");
+        assert!(!ended.trial.outside().join("around/cargo/config.toml").exists());
+    }
 }
 
 #[test]

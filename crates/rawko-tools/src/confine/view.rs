@@ -46,11 +46,9 @@ impl Builder<'_> {
     /// # Errors
     /// If git cannot be kept from recording that what is hidden changed.
     pub(super) fn steps(&self) -> io::Result<(Vec<Step>, Vec<Step>)> {
-        let root = self.access.root();
-        let top = self.repository.map_or(root, |repository| repository.top.as_path());
-        let mut base = self.surroundings(top);
+        let mut base = self.surroundings();
         let mut shown = Vec::new();
-        self.project(top, &mut shown);
+        self.project(&mut shown);
         let mut kept = Vec::new();
         if let Some(repository) = self.repository {
             self.repository(repository, &mut shown, &mut kept);
@@ -138,11 +136,16 @@ impl Builder<'_> {
         pins
     }
 
+    /// The folder of the whole repository that the project is in, or is.
+    fn top(&self) -> &Path {
+        self.repository.map_or(self.access.root(), |repository| &repository.top)
+    }
+
     /// All but the project.
-    fn surroundings(&self, top: &Path) -> Vec<Step> {
+    fn surroundings(&self) -> Vec<Step> {
         let places = self.places;
         let mut covered = places.covered.clone();
-        covered.extend(neighbourhood(top).map(Path::to_owned));
+        covered.extend(neighbourhood(self.top()).map(Path::to_owned));
         covered.sort();
         covered.dedup();
         let home = places.home.as_deref();
@@ -172,14 +175,31 @@ impl Builder<'_> {
         });
         steps
             .extend(links.map(|(place, target)| Step::Link { place: place.clone(), target: target.clone() }));
-        for cache in &places.caches {
-            let is_inner = places.caches.iter().any(|other| other != cache && cache.starts_with(other));
-            if !is_inner && !self.shared.contains(cache) {
-                steps.extend(self.layer(&self.own.caches, cache));
-            }
-        }
-        steps.extend(self.shared.iter().map(|cache| Step::Grant(cache.clone())));
+        steps.extend(self.caches(false));
         steps
+    }
+
+    /// The caches that lie in a folder that is granted to be read, or the others. What is granted is shown over what was there.
+    fn caches(&self, in_granted: bool) -> impl Iterator<Item = Step> {
+        let caches = &self.places.caches;
+        let is_meant = move |cache: &&PathBuf| {
+            self.granted_outside().any(|granted| cache.starts_with(granted)) == in_granted
+        };
+        let is_outermost =
+            |cache: &&PathBuf| !caches.iter().any(|other| other != *cache && cache.starts_with(other));
+        let own = caches.iter().filter(|cache| !self.shared.contains(cache));
+        let own = own.filter(is_outermost).filter(is_meant);
+        let shared = self.shared.iter().filter(is_meant).map(|cache| Step::Grant(cache.clone()));
+        own.filter_map(|cache| self.layer(&self.own.caches, cache)).chain(shared)
+    }
+
+    /// What is granted to be read, but for what is shown with the repository.
+    fn granted_outside(&self) -> impl Iterator<Item = &PathBuf> {
+        let (top, sees_all) = (self.top(), self.sees_all());
+        let is_outside = move |path: &&PathBuf| {
+            !(sees_all && path.starts_with(top)) && path.parent().is_some() && path.exists()
+        };
+        self.access.readable().iter().filter(is_outside)
     }
 
     /// A folder that the command may change for itself, or can only read where there are no layers.
@@ -196,21 +216,17 @@ impl Builder<'_> {
     }
 
     /// The project, and what is granted outside of it.
-    fn project(&self, top: &Path, steps: &mut Vec<Step>) {
+    fn project(&self, steps: &mut Vec<Step>) {
         let (root, readable, writable) = (self.access.root(), self.access.readable(), self.access.writable());
         let sees_all = self.sees_all();
-        if sees_all {
-            steps.push(Step::Show(top.to_owned()));
-        } else {
-            steps.push(Step::Show(top.to_owned()));
+        steps.push(Step::Show(self.top().to_owned()));
+        if !sees_all {
             steps.push(Step::Cover(root.to_owned()));
         }
         steps.extend(self.also.iter().filter(|path| path.exists()).map(|path| Step::Show(path.clone())));
         steps.extend(self.layered.iter().filter_map(|folder| self.layer(&self.own.builds, folder)));
-        let outside = |path: &&PathBuf| !(sees_all && path.starts_with(top)) && path.parent().is_some();
-        steps.extend(
-            readable.iter().filter(outside).filter(|path| path.exists()).map(|path| Step::Show(path.clone())),
-        );
+        steps.extend(self.granted_outside().cloned().map(Step::Show));
+        steps.extend(self.caches(true));
         if self.may_commit() {
             steps.push(Step::Grant(root.to_owned()));
         } else {
