@@ -119,6 +119,7 @@ impl OtherCheck {
         let now = self.now.how();
         match &self.before {
             _ if self.now.passed() => format!("`{}` passes", self.now.command),
+            Some(_) if self.now.result() != CheckResult::Failed => format!("`{}` {now}", self.now.command),
             Some(before) if before.passed() => {
                 format!("`{}` {now}: it passed before, so it is worse than before", self.now.command)
             }
