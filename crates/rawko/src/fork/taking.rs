@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, Session, Stamped};
+use rawko_core::session::{Effect, EffectId, Event, Session, Stamped};
 use rawko_core::setup::Setup;
 
 use super::Stopped;
@@ -173,58 +173,8 @@ fn ask_the_same(a: &Effect, b: &Effect) -> bool {
 
 fn answering(event: Event, effect: EffectId) -> Event {
     match event {
-        Event::Answered {
-            effect: _,
-            answer: EffectAnswer::ModelReplied { message, usage, stop_reason, duration_ms, cached },
-        } => Event::Answered {
-            effect,
-            answer: EffectAnswer::ModelReplied { message, usage, stop_reason, duration_ms, cached },
-        },
-        Event::Answered { effect: _, answer: EffectAnswer::ModelFailed { error, duration_ms, usage } } => {
-            Event::Answered { effect, answer: EffectAnswer::ModelFailed { error, duration_ms, usage } }
-        }
-        Event::Answered { effect: _, answer: EffectAnswer::ToolFinished { outcome } } => {
-            Event::Answered { effect, answer: EffectAnswer::ToolFinished { outcome } }
-        }
-        Event::Answered { effect: _, answer: EffectAnswer::ApprovalAnswered { approval } } => {
-            Event::Answered { effect, answer: EffectAnswer::ApprovalAnswered { approval } }
-        }
-        Event::Answered { effect: _, answer: EffectAnswer::CheckpointTaken { checkpoint } } => {
-            Event::Answered { effect, answer: EffectAnswer::CheckpointTaken { checkpoint } }
-        }
-        Event::Answered { effect: _, answer: EffectAnswer::CheckpointFailed { message } } => {
-            Event::Answered { effect, answer: EffectAnswer::CheckpointFailed { message } }
-        }
-        Event::Answered { effect: _, answer: EffectAnswer::MemoriesRecalled { recalled } } => {
-            Event::Answered { effect, answer: EffectAnswer::MemoriesRecalled { recalled } }
-        }
-        Event::Answered { effect: _, answer: EffectAnswer::MemoryKept { kept } } => {
-            Event::Answered { effect, answer: EffectAnswer::MemoryKept { kept } }
-        }
-        Event::Answered { effect: _, answer: EffectAnswer::TreeInspected { inspection } } => {
-            Event::Answered { effect, answer: EffectAnswer::TreeInspected { inspection } }
-        }
-        Event::Answered { effect: _, answer: EffectAnswer::TreeInspectionFailed { message } } => {
-            Event::Answered { effect, answer: EffectAnswer::TreeInspectionFailed { message } }
-        }
-        Event::Answered { effect: _, answer: EffectAnswer::VerificationFinished { verification } } => {
-            Event::Answered { effect, answer: EffectAnswer::VerificationFinished { verification } }
-        }
-        Event::Answered { effect: _, answer: EffectAnswer::TimerFired } => {
-            Event::Answered { effect, answer: EffectAnswer::TimerFired }
-        }
-        Event::Answered { effect: _, answer: EffectAnswer::EffectLost } => {
-            Event::Answered { effect, answer: EffectAnswer::EffectLost }
-        }
-        Event::TaskStarted { .. }
-        | Event::TaskContinued { .. }
-        | Event::TaskTakenUp { .. }
-        | Event::SessionResumed { .. }
-        | Event::OverrideRequested { .. }
-        | Event::CancelRequested { .. }
-        | Event::FinalTreeInspected { .. }
-        | Event::RanBeside { .. }
-        | Event::AgentsReloaded { .. } => event,
+        Event::Answered { answer, .. } => Event::Answered { effect, answer },
+        other => other,
     }
 }
 
