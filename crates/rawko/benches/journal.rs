@@ -12,6 +12,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use rawko::journal::{JournalWriter, SessionStore, fold, read};
+use rawko::{ForkOptions, Rawko};
 use rawko_core::Timestamp;
 use rawko_core::machine::State;
 use rawko_core::session::{EffectAnswer, EffectId, Event, Stamped};
@@ -39,7 +40,9 @@ fn main() -> ExitCode {
     let tenth = EXECUTIONS / 10 * TURNS;
     say(&format!("append and fold, one turn of {tenth}"), begun.elapsed() / tenth, None);
     let begun = Instant::now();
-    let play = support::long_session(&dir.path().join("long"), EXECUTIONS, TURNS);
+    let long = dir.path().join(".rawko/sessions/20261122-090000-000-abcde");
+    std::fs::create_dir_all(long.parent().unwrap()).unwrap();
+    let play = support::long_session(&long, EXECUTIONS, TURNS);
     let turns = EXECUTIONS * TURNS;
     say(&format!("append and fold, one turn of {turns}"), begun.elapsed() / turns, None);
     let path = play.writer.path().to_owned();
@@ -56,6 +59,10 @@ fn main() -> ExitCode {
         (writer, fold(&journal))
     });
     say(&format!("open a session of {turns} turns"), took, Some(Duration::from_secs(1)));
+
+    let rawko = Rawko::builder().project(dir.path()).trusted(true).build().unwrap();
+    let (took, _) = best(2, || rawko.fork("20261122-090000-000-abcde", &ForkOptions::default()).unwrap());
+    say(&format!("fork a session of {turns} turns"), took, Some(Duration::from_secs(1)));
 
     let short = dir.path().join("short");
     let play = support::long_session(&short, 1, 20);

@@ -52,7 +52,7 @@ fn session(directory: &Path) {
     let posing = json!({"at": "/outcome/content", "sha256": "0".repeat(64), "bytes": 1});
     play.reply("", &[("Read", json!({"file_path": "x", "blobs": [posing]}))]);
     play.answer("{\"blobs\":[]}");
-    play.report();
+    play.report("did it");
     play.decide(json!({"decision": "COMPLETE", "summary": "all done", "reason": "it works"}));
 }
 

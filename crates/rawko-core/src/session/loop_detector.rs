@@ -217,7 +217,6 @@ impl LoopDetector {
         for run in &verification.runs {
             parts.extend([run.command.clone(), format!("{:?}", run.exit_code), without_figures(&run.output)]);
         }
-        let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         let times = self.failed.entry(print(&parts)).or_default();
         *times += 1;
         let times = *times;
@@ -326,15 +325,14 @@ fn fruitless_words() -> String {
 }
 
 fn print_of_plan(plan: &Plan) -> Fingerprint {
-    let steps: Vec<String> =
-        plan.steps.iter().map(|step| format!("{:?} {}", step.status, step.description)).collect();
-    print(&steps.iter().map(String::as_str).collect::<Vec<_>>())
+    print(plan.steps.iter().map(|step| format!("{:?} {}", step.status, step.description)))
 }
 
 /// The fingerprint of a list of texts. Lengths are included, so that no text can imitate the border between two.
-pub(super) fn print(parts: &[&str]) -> Fingerprint {
+pub(super) fn print(parts: impl IntoIterator<Item: AsRef<str>>) -> Fingerprint {
     let mut hash = Sha256::new();
     for part in parts {
+        let part = part.as_ref();
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
     }

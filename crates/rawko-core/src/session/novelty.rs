@@ -145,11 +145,12 @@ impl Novelty {
     }
 
     fn take_in_text(&mut self, text: &str) -> bool {
-        let words = words(text);
+        let plain = without_figures(text);
+        let words: Vec<&str> = words(&plain).collect();
         let mut new = false;
         for phrase in words.windows(PHRASE.min(words.len().max(1))) {
             let says_something = phrase.iter().any(|word| word.contains(char::is_alphabetic));
-            new |= says_something && self.phrases.insert(fingerprint(phrase));
+            new |= says_something && self.phrases.insert(print(phrase));
         }
         new
     }
@@ -160,15 +161,15 @@ impl Novelty {
         let failed = ran.failed;
         let exit = format!("{:?}", ran.exit_code);
         let now = CheckRecord {
-            result: fingerprint(&[vec![exit.clone()], words(output)].concat()),
-            exact: print(&[&exit, output]),
+            result: print(std::iter::once(exit.as_str()).chain(words(&without_figures(output)))),
+            exact: print([exit.as_str(), output]),
             failed,
             alike: u32::from(failed),
             writes: self.writes,
             changes: self.changes,
             has_passed: !failed,
         };
-        let key = fingerprint(&words(command));
+        let key = print(words(&without_figures(command)));
         let before = self.checks.insert(key, now);
         let Some(before) = before else { return (News::Learned, failed.then_some(1)) };
         if let Some(record) = self.checks.get_mut(&key) {
@@ -193,9 +194,13 @@ impl Novelty {
 
     /// A result: news if no call gave it before.
     fn learned(&mut self, result: &str) -> News {
-        let words = words(result);
-        let says_something = words.iter().any(|word| word.contains(char::is_alphanumeric) || word == "#");
-        if says_something && self.results.insert(fingerprint(&words)) { News::Learned } else { News::Nothing }
+        let plain = without_figures(result);
+        let mut says_something = false;
+        let looked_at = words(&plain).inspect(|word| {
+            says_something = says_something || *word == "#" || word.contains(char::is_alphanumeric);
+        });
+        let print = print(looked_at);
+        if says_something && self.results.insert(print) { News::Learned } else { News::Nothing }
     }
 }
 
@@ -236,41 +241,20 @@ fn is_random(word: &str) -> bool {
     has_figure && (has_both_cases || word.chars().all(|c| c.is_ascii_hexdigit()))
 }
 
-/// The words of a text, without blanks and figures. A sign is a word.
-fn words(text: &str) -> Vec<String> {
-    let plain = without_figures(text);
-    let mut words = Vec::new();
-    let mut word = String::new();
-    for character in plain.chars() {
-        if character.is_alphanumeric() || matches!(character, '_' | '#') {
-            word.push(character);
-            continue;
-        }
-        close(&mut word, &mut words);
-        if !character.is_whitespace() {
-            words.push(character.to_string());
-        }
-        if words.len() >= WORDS {
-            return words;
-        }
-    }
-    close(&mut word, &mut words);
-    words
-}
-
-/// Ends a word. One of hexadecimal digits is a figure.
-fn close(word: &mut String, words: &mut Vec<String>) {
-    if word.is_empty() {
-        return;
-    }
-    let word = std::mem::take(word);
-    let is_figure = word.contains('#') && word.chars().all(|c| c == '#' || c.is_ascii_hexdigit());
-    words.push(if is_figure { "#".to_owned() } else { word });
-}
-
-/// The fingerprint of words.
-fn fingerprint(words: &[String]) -> Fingerprint {
-    print(&words.iter().map(String::as_str).collect::<Vec<_>>())
+/// The words of a text without figures. A sign is a word, blanks are none, and a word of hexadecimal digits is a figure.
+fn words(plain: &str) -> impl Iterator<Item = &str> {
+    let is_letter = |c: char| c.is_alphanumeric() || matches!(c, '_' | '#');
+    let mut rest = plain;
+    let next = move || {
+        rest = rest.trim_start();
+        let first = rest.chars().next()?;
+        let end = if is_letter(first) { rest.find(|c| !is_letter(c)) } else { Some(first.len_utf8()) };
+        let (word, after) = rest.split_at(end.unwrap_or(rest.len()));
+        rest = after;
+        let is_figure = word.contains('#') && word.chars().all(|c| c == '#' || c.is_ascii_hexdigit());
+        Some(if is_figure { "#" } else { word })
+    };
+    std::iter::from_fn(next).take(WORDS)
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ use crate::assemble::Providers;
 use crate::checkpoint::Checkpoints;
 use crate::driver::now;
 use crate::error::Error;
-use crate::journal::{ForkedFrom, Journal, Record, fold, read};
+use crate::journal::{ForkedFrom, Journal, Record, read};
 use crate::rawko::Rawko;
 use crate::resume::without_task;
 use crate::session_id;
@@ -116,18 +116,18 @@ impl Rawko {
         let lost = old.header.forked_from.as_ref().and_then(|from| from.lost.clone());
         let from = ForkedFrom { session, record: taken.last, lost };
         let header = self.header(&id, task, setup, Some(from.clone()))?;
-        let (mut shared, mut not_shared) = (None, None);
+        let mut not_shared = None;
         let path = store.create_filled(&header, |writer| {
             taken.write(writer)?;
             let made = read(writer.path())?;
-            shared = fold(&made).session.shared();
             // What the shared records kept is the fork's too, so that it outlives the old session.
             let checkpoints = Checkpoints::of_journal(self.project(), &old_path, &old);
             let kept = checkpoints.share_with(&Checkpoints::of_journal(self.project(), writer.path(), &made));
             not_shared = kept.err().map(|error| format!("its checkpoints are not shared: {error}"));
             Ok(())
         })?;
-        Ok(Fork { session: id, journal: path, from, shared, stopped: taken.stopped, not_shared })
+        let Taken { shared, stopped, .. } = taken;
+        Ok(Fork { session: id, journal: path, from, shared, stopped, not_shared })
     }
 
     /// The beginning of a session with another task: the setup that the old session had at record `at`. An agent that was
@@ -156,14 +156,12 @@ impl Rawko {
     fn take_over(&self, old: &Journal, at: Option<u64>) -> Result<Taken, Error> {
         let until = at.unwrap_or(old.records.len() as u64);
         let session = &old.header.session;
-        if let Some(divergence) = fold(old).divergence.filter(|divergence| divergence.seq <= until) {
-            return Err(Error::Diverged { session: session.clone(), divergence });
-        }
+        let diverged = |divergence| Error::Diverged { session: session.clone(), divergence };
         let mut taking = Taking::default();
         let mut redactor = self.redactor(&Providers::new());
         for (seq, record) in (1..=until).zip(&old.records) {
             let Record::Event(stamped) = record else {
-                taking.shared_step(seq);
+                taking.step(seq, record).map_err(diverged)?;
                 continue;
             };
             let mut event = match &stamped.event {
@@ -196,19 +194,20 @@ impl Rawko {
                 other => other.clone(),
             };
             redactor.event(&mut event);
-            if !taking.event(seq, stamped, event) {
+            taking.event(seq, record, Stamped { at: stamped.at, event }).map_err(diverged)?;
+            if taking.taken.stopped.is_some() {
                 break;
             }
         }
         if !taking.fork.state().is_final() {
-            return Ok(taking.end());
+            return Ok(taking.end(until));
         }
         // What has ended cannot go on. Where that many records were asked for it is an error; else one less is shared.
         let last = taking.taken.end().saturating_sub(1);
         if at.is_none() && last > 0 {
-            return self.take_over(old, Some(last));
+            return Ok(taking.end(last));
         }
-        let message = if taking.old.state().is_final() {
+        let message = if taking.old.folded().session.state().is_final() {
             format!("session {session} has ended with record {}", taking.taken.last)
         } else {
             format!("a fork of session {session} would end with record {}", taking.taken.end())

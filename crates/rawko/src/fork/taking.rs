@@ -5,16 +5,16 @@
 
 use std::collections::BTreeMap;
 
-use rawko_core::session::{Effect, EffectId, Event, Session, Stamped};
+use rawko_core::session::{Effect, EffectId, Event, Session, Shared, Stamped};
 use rawko_core::setup::Setup;
 
 use super::Stopped;
-use crate::journal::{JournalError, JournalWriter, StepRecord};
+use crate::journal::{Divergence, Folding, JournalError, JournalWriter, Record, StepRecord};
 
 /// The two runs side by side: the old one, and the fork.
 #[derive(Default)]
 pub(super) struct Taking {
-    pub(super) old: Session,
+    pub(super) old: Folding,
     pub(super) fork: Session,
     /// Effects of the old run, and the effect of the fork that asks for the same, where there is one.
     asked: BTreeMap<EffectId, (Effect, Option<EffectId>)>,
@@ -27,36 +27,46 @@ pub(super) struct Taken {
     events: Vec<TakenEvent>,
     /// Sequence number of the last record that is shared.
     pub(super) last: u64,
+    /// What was done and used in them.
+    pub(super) shared: Option<Shared>,
     pub(super) stopped: Option<Stopped>,
 }
 
 struct TakenEvent {
     seq: u64,
     event: Stamped,
+    /// What it leads to in the fork.
     step: StepRecord,
     /// Whether what it leads to was begun within the shared records.
     begun: bool,
 }
 
 impl Taking {
-    /// The consequences of the latest event are shared too.
-    pub(super) fn shared_step(&mut self, seq: u64) {
+    /// Compares the consequences of the latest event, which are shared too.
+    pub(super) fn step(&mut self, seq: u64, recorded: &Record) -> Result<(), Divergence> {
         self.taken.last = seq;
+        self.old.record(recorded)
     }
 
-    /// Takes an event over, if something in the fork asks for it.
-    pub(super) fn event(&mut self, seq: u64, recorded: &Stamped, event: Event) -> bool {
+    /// Takes an event over, if something in the fork asks for it. Else taking over stops.
+    pub(super) fn event(&mut self, seq: u64, recorded: &Record, event: Stamped) -> Result<(), Divergence> {
+        let Stamped { at, event } = event;
+        self.old.record(recorded)?;
         let event = match self.translated(event) {
             Ok(event) => event,
-            Err(why) => return self.stop(seq, why),
+            Err(why) => {
+                self.taken.stopped = Some(Stopped { record: seq, why });
+                return Ok(());
+            }
         };
-        let was = self.old.apply(recorded);
-        let stamped = Stamped { at: recorded.at, event };
+        let was = self.old.last();
+        let stamped = Stamped { at, event };
         let is = self.fork.apply(&stamped);
         if is.ignored && !was.ignored {
             let why =
                 format!("{} has no meaning in the fork's state {}", stamped.event.name(), self.fork.state());
-            return self.stop(seq, why);
+            self.taken.stopped = Some(Stopped { record: seq, why });
+            return Ok(());
         }
         let mut unmatched: Vec<&Effect> = is.effects.iter().collect();
         let waits = is.effects.iter().any(|effect| effect.awaits_answer().is_some());
@@ -68,32 +78,30 @@ impl Taking {
             begun |= other.is_some();
             self.asked.insert(id, (effect.clone(), other));
         }
-        let step = StepRecord::of(&is.effects, &is.notes);
         self.taken.last = seq;
+        let step = StepRecord::default();
         self.taken.events.push(TakenEvent { seq, event: stamped, step, begun: begun || !waits });
-        true
+        Ok(())
     }
 
     /// The event with the fork's number of the effect that it answers.
-    fn translated(&self, event: Event) -> Result<Event, String> {
+    fn translated(&mut self, event: Event) -> Result<Event, String> {
         let Some(effect) = event.answers() else { return Ok(event) };
-        match self.asked.get(&effect) {
+        match self.asked.remove(&effect) {
             // An answer that came too late, and meant nothing: it means nothing in the fork.
             None => Ok(event),
-            Some((_, Some(id))) => Ok(answering(event, *id)),
+            Some((_, Some(id))) => Ok(answering(event, id)),
             Some((asked, None)) => {
-                Err(format!("{} answers {}, which the fork does not ask for", event.name(), words(asked)))
+                Err(format!("{} answers {}, which the fork does not ask for", event.name(), words(&asked)))
             }
         }
     }
 
-    fn stop(&mut self, seq: u64, why: String) -> bool {
-        self.taken.stopped = Some(Stopped { record: seq, why });
-        false
-    }
-
-    /// What was taken over until now. What it used was the other session's, and the fork says so.
-    pub(super) fn end(mut self) -> Taken {
+    /// What was taken over until now, up to record `last` at most. What it used was the other session's, and the fork says so.
+    pub(super) fn end(mut self, last: u64) -> Taken {
+        self.taken.events.retain(|taken| taken.seq <= last);
+        self.taken.last = self.taken.last.min(last);
+        let _ = self.taken.stopped.take_if(|stopped| stopped.record > last);
         let events = self.taken.events.len() as u64;
         if let Some(first) = self.taken.events.first_mut()
             && let Event::TaskStarted { shared_events, .. } = &mut first.event.event
@@ -106,6 +114,7 @@ impl Taking {
             let reaction = session.apply(&taken.event);
             taken.step = StepRecord::of(&reaction.effects, &reaction.notes);
         }
+        self.taken.shared = session.shared();
         self.taken
     }
 }
@@ -114,7 +123,7 @@ impl Taken {
     /// A beginning of its own: `event`, made of what the other session had at record `last`. Nothing has come of it yet.
     pub(super) fn anew(event: Stamped, last: u64) -> Self {
         let first = TakenEvent { seq: last, event, step: StepRecord::default(), begun: false };
-        Self { events: vec![first], last, stopped: None }
+        Self { events: vec![first], last, ..Self::default() }
     }
 
     /// The task and the setup that the fork begins with; nothing where no record is shared.

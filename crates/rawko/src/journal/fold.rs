@@ -79,34 +79,13 @@ pub struct FieldDifference {
 #[must_use]
 pub fn fold(journal: &Journal) -> Folded {
     let mut folding = Folding::default();
-    let mut records = (1_u64..).zip(&journal.records).peekable();
-    while let Some((seq, record)) = records.next() {
-        let Record::Event(stamped) = record else {
-            let fields = vec![difference("step", &StepRecord::default(), record_of(record))];
-            return folding.diverged(seq, fields);
-        };
-        let Applied { reaction, step: derived, .. } = folding.apply(stamped);
-        let recorded = match records.peek() {
-            Some((_, Record::Step(step))) => Some(step),
-            _ => None,
-        };
-        match recorded {
-            Some(step) => {
-                let fields = differences(step, &derived);
-                if !fields.is_empty() {
-                    return folding.diverged(seq + 1, fields);
-                }
-                records.next();
-            }
-            None if derived.is_empty() => {}
-            None if records.peek().is_none() => folding.folded.unrecorded = Some(reaction),
-            None => {
-                let fields = differences(&StepRecord::default(), &derived);
-                return folding.diverged(seq + 1, fields);
-            }
+    for record in &journal.records {
+        if let Err(divergence) = folding.record(record) {
+            return Folded { divergence: Some(divergence), ..folding.folded };
         }
     }
-    folding.folded
+    let unrecorded = Some(folding.last.reaction).filter(|_| folding.lacks_step);
+    Folded { unrecorded, ..folding.folded }
 }
 
 /// Folds a session's events one after another.
@@ -116,16 +95,21 @@ pub struct Folding {
     calls: OpenCalls,
     /// The record that the next event has in the journal.
     next_seq: u64,
+    /// What the last event led to, where it was taken from a record.
+    last: Applied,
+    /// Whether its step is the next record.
+    lacks_step: bool,
 }
 
 impl Default for Folding {
     fn default() -> Self {
-        Self { folded: Folded::default(), calls: OpenCalls::default(), next_seq: 1 }
+        let (folded, calls, last) = (Folded::default(), OpenCalls::default(), Applied::default());
+        Self { folded, calls, next_seq: 1, last, lacks_step: false }
     }
 }
 
 /// What one event led to.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Applied {
     /// Effects and notes.
     pub reaction: Reaction,
@@ -138,7 +122,7 @@ pub struct Applied {
 impl Folding {
     /// Applies the next event.
     pub fn apply(&mut self, stamped: &Stamped) -> Applied {
-        let Self { folded, calls, next_seq } = self;
+        let Self { folded, calls, next_seq, .. } = self;
         let seq = *next_seq;
         if matches!(stamped.event, Event::TaskContinued { .. }) {
             folded.checks_since = folded.checks_of_next_task();
@@ -154,15 +138,48 @@ impl Folding {
         Applied { reaction, step, seq }
     }
 
+    /// Takes the next record: applies an event, and compares a step with what its event led to.
+    ///
+    /// # Errors
+    /// Where they differ.
+    pub fn record(&mut self, record: &Record) -> Result<(), Divergence> {
+        let derived = std::mem::take(&mut self.lacks_step).then_some(&self.last.step);
+        let fields = match (record, derived) {
+            (Record::Event(stamped), None) => {
+                self.last = self.apply(stamped);
+                self.lacks_step = !self.last.step.is_empty();
+                return Ok(());
+            }
+            (Record::Event(_), Some(derived)) => differences(&StepRecord::default(), derived),
+            (Record::Step(step), Some(derived)) => differences(step, derived),
+            (Record::Step(step), None) => {
+                vec![FieldDifference {
+                    field: "step".to_owned(),
+                    recorded: json(step),
+                    derived: json(&StepRecord::default()),
+                }]
+            }
+        };
+        let seq = if derived.is_some() { self.next_seq - 1 } else { self.next_seq };
+        if fields.is_empty() { Ok(()) } else { Err(Divergence { seq, fields }) }
+    }
+
+    /// What the last record's event led to.
+    #[must_use]
+    pub fn last(&self) -> &Reaction {
+        &self.last.reaction
+    }
+
     /// The state that the events lead to so far.
     #[must_use]
     pub fn folded(&self) -> &Folded {
         &self.folded
     }
+}
 
-    fn diverged(self, seq: u64, fields: Vec<FieldDifference>) -> Folded {
-        Folded { divergence: Some(Divergence { seq, fields }), ..self.folded }
-    }
+/// Whether an event that led to this began an execution.
+pub(crate) fn begins_execution(reaction: &Reaction) -> bool {
+    reaction.notes.iter().any(|note| matches!(note, Note::StateChanged { to: State::Executing, .. }))
 }
 
 impl Folded {
@@ -179,11 +196,6 @@ impl Folded {
         };
         if is_doubtful { self.checks_since } else { self.session.executions() }
     }
-}
-
-/// Whether an event that led to this began an execution.
-pub(crate) fn begins_execution(reaction: &Reaction) -> bool {
-    reaction.notes.iter().any(|note| matches!(note, Note::StateChanged { to: State::Executing, .. }))
 }
 
 /// Which call each answer belongs to.
@@ -280,17 +292,6 @@ pub(crate) fn compare(field: &str, recorded: &Value, derived: &Value, found: &mu
             recorded: recorded.clone(),
             derived: derived.clone(),
         }),
-    }
-}
-
-fn difference(field: &str, derived: &StepRecord, recorded: Value) -> FieldDifference {
-    FieldDifference { field: field.to_owned(), recorded, derived: json(derived) }
-}
-
-fn record_of(record: &Record) -> Value {
-    match record {
-        Record::Event(event) => serde_json::to_value(event).unwrap_or_default(),
-        Record::Step(step) => json(step),
     }
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn setup(turns: u32) -> Setup {
             "select": "Choose.<!-- volatile -->{task}", "evaluate": "Judge.<!-- volatile -->{task}",
         }},
         "limits": {"maxIterations": 1_000_000, "maxConsecutiveFailures": 3},
-        "tools": [tool("Read", "read_only"), tool("Bash", "mutating"), tool("Report", "mutating")],
+        "tools": [tool("Read", "read_only"), tool("Write", "mutating"), tool("Bash", "mutating"), tool("Report", "mutating")],
         "place": {"directory": "/p", "platform": "linux", "git": false},
     }))
     .unwrap()
@@ -120,6 +120,15 @@ impl Play {
         self.give(Event::Answered { effect, answer: EffectAnswer::ToolFinished { outcome } });
     }
 
+    /// The agent writes a file.
+    #[track_caller]
+    pub(crate) fn write(&mut self, path: &str) {
+        self.reply("I write it.", &[("Write", json!({"file_path": path, "content": path}))]);
+        let effect = self.open();
+        let outcome = ToolOutcome { files_modified: vec![path.to_owned()], ..ToolOutcome::ok("Written.") };
+        self.give(Event::Answered { effect, answer: EffectAnswer::ToolFinished { outcome } });
+    }
+
     /// The arbiter that was asked decides this.
     #[track_caller]
     pub(crate) fn decide(&mut self, decision: Value) {
@@ -128,25 +137,39 @@ impl Play {
 
     /// The agent says that its part is done.
     #[track_caller]
-    pub(crate) fn report(&mut self) {
-        self.reply("", &[("Report", json!({"outcome": "success", "summary": "did it"}))]);
+    pub(crate) fn report(&mut self, summary: &str) {
+        self.reply("", &[("Report", json!({"outcome": "success", "summary": summary}))]);
     }
+}
+
+/// A word that no other number has: a session that reads the same again and again is ended.
+fn word(mut number: u32) -> String {
+    let mut word = String::new();
+    while number > 0 {
+        word.extend(char::from_digit(10 + number % 26, 36));
+        number /= 26;
+    }
+    word
 }
 
 /// A session of so many executions of so many turns each, with answers of usual lengths. It ends complete.
 pub(crate) fn long_session(directory: &Path, executions: u32, turns: u32) -> Play {
-    let next = json!({"decision": "SELECT_MODE", "mode": "developer", "reason": "there is more to do"});
+    let next = |number: u32| json!({"decision": "SELECT_MODE", "mode": "developer", "reason": word(number)});
     let mut play = Play::begin(directory, setup(turns + 1));
-    play.decide(next.clone());
-    for execution in 0..executions {
-        for turn in 1..turns {
-            let path = format!("src/module_{execution}/file_{turn}.rs");
-            play.reply(&"I look at the next file. ".repeat(10), &[("Read", json!({ "file_path": path }))]);
-            play.answer(&"    let value = compute(\"input\", 42);\n".repeat(30));
+    play.decide(next(1));
+    for execution in 1..=executions {
+        if turns > 1 {
+            play.write(&format!("src/{}.rs", word(execution * turns)));
         }
-        play.report();
-        if execution + 1 < executions {
-            play.decide(next.clone());
+        for turn in 2..turns {
+            let name = word(execution * turns + turn);
+            let path = format!("src/{name}.rs");
+            play.reply(&"I look at the next file. ".repeat(10), &[("Read", json!({ "file_path": path }))]);
+            play.answer(&format!("    let value = compute(\"{name}\", 42);\n").repeat(30));
+        }
+        play.report(&word(execution));
+        if execution < executions {
+            play.decide(next(execution + 1));
         }
     }
     play.decide(json!({"decision": "COMPLETE", "summary": "all done", "reason": "it works"}));
