@@ -8,7 +8,7 @@ use super::answer::EffectAnswer;
 use super::effect::TimerPurpose;
 use super::ledger::Ledger;
 use super::open_effects::OpenEffect;
-use super::phase::Phase;
+use super::phase::{Phase, Step};
 use super::run::Run;
 use super::{EffectId, Reaction};
 use crate::note::Note;
@@ -81,7 +81,7 @@ impl Run {
     pub(super) fn end_pause(&mut self, until: Timestamp, reaction: &mut Reaction) -> Vec<HeldAnswer> {
         let Some(Pause { since, still_since, held }) = self.ledger.pause.take() else { return Vec::new() };
         // These take their own wait off the working time.
-        let counts_itself = matches!(self.phase, Phase::Retrying(_) | Phase::Approving(_));
+        let counts_itself = matches!(self.phase, Phase::Retrying(_) | Phase::Working(_, Step::Approving(_)));
         if let Some(still_since) = still_since.filter(|_| !counts_itself) {
             self.ledger.waited(until.since(still_since));
         }

@@ -1,6 +1,6 @@
 //! A person is asked for a call that the permissions do not grant; the other calls of the turn wait.
 
-use super::{Next, Phase, executing};
+use super::{Next, Step, executing};
 use crate::agent::execution::{Execution, ExecutionStep, Unapproved};
 use crate::approval::{Approval, ApprovalQuestion};
 use crate::note::Note;
@@ -10,10 +10,9 @@ use crate::session::ledger::Ledger;
 use crate::session::open_effects::OpenEffect;
 use crate::time::Timestamp;
 
-/// An agent one of whose calls waits for a person.
+/// A call that waits for a person.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::session) struct Approving {
-    pub(super) execution: Box<Execution>,
     /// The call's place in its turn.
     slot: usize,
     question: ApprovalQuestion,
@@ -40,32 +39,38 @@ impl Approving {
         }
         let number = ledger.open.last().0 + 1;
         let question = ledger.question(number, agent, &call, &needs, &why);
-        Box::new(Self { execution, slot, question, since: ledger.now }).ask(ledger, reaction)
+        Box::new(Self { slot, question, since: ledger.now }).ask(execution, ledger, reaction)
     }
 
-    fn ask(self: Box<Self>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    fn ask(self: Box<Self>, execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
         let id = ledger.open.issue(OpenEffect::Approval);
         let question = Box::new(self.question.clone());
         reaction.notes.push(Note::ApprovalRequested(question.clone()));
         reaction.effects.push(Effect::AskUser { id, question });
-        Next::Phase(Phase::Approving(self))
+        Next::working(execution, Step::Approving(self))
     }
 
     /// The process that asked is gone. The question stays the same, and so does its deadline: an answer that was given
     /// meanwhile counts. The pause was no working time anyway.
-    pub(super) fn again(mut self: Box<Self>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    pub(super) fn again(
+        mut self: Box<Self>,
+        execution: Box<Execution>,
+        ledger: &mut Ledger,
+        reaction: &mut Reaction,
+    ) -> Next {
         self.since = ledger.now;
-        self.ask(ledger, reaction)
+        self.ask(execution, ledger, reaction)
     }
 
     pub(super) fn answered(
         mut self: Box<Self>,
+        mut execution: Box<Execution>,
         approval: &Approval,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
     ) -> Next {
         self.count(ledger);
-        let Self { mut execution, slot, question, .. } = *self;
+        let Self { slot, question, .. } = *self;
         reaction.notes.push(Note::ApprovalAnswered {
             agent: question.agent.clone(),
             call_id: question.call.id.clone(),

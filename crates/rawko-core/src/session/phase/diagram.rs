@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::Phase;
+use super::{Phase, Step};
 
 /// A phase without its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -138,14 +138,16 @@ impl Phase {
             Self::BackingOff => PhaseKind::BackingOff,
             Self::Retrying(_) => PhaseKind::Retrying,
             Self::Recalling(_) => PhaseKind::Recalling,
-            Self::Turn(_) => PhaseKind::Turn,
-            Self::Summarizing(_) => PhaseKind::Summarizing,
-            Self::Tools(_) => PhaseKind::Tools,
-            Self::Approving(_) => PhaseKind::Approving,
-            Self::Checkpointing(_) => PhaseKind::Checkpointing,
-            Self::Inspecting(_) => PhaseKind::Inspecting,
-            Self::Learning(_) => PhaseKind::Learning,
             Self::Verifying(_) => PhaseKind::Verifying,
+            Self::Working(_, step) => match step {
+                Step::Turn => PhaseKind::Turn,
+                Step::Summarizing(_) => PhaseKind::Summarizing,
+                Step::Tools => PhaseKind::Tools,
+                Step::Approving(_) => PhaseKind::Approving,
+                Step::Checkpointing(_) => PhaseKind::Checkpointing,
+                Step::Inspecting(_) => PhaseKind::Inspecting,
+                Step::Learning(_) => PhaseKind::Learning,
+            },
         }
     }
 }

@@ -1,14 +1,9 @@
 //! How an execution begins, continues between its phases, and ends.
 
 use super::approving::Approving;
-use super::checkpointing::Checkpointing;
-use super::inspecting::Inspecting;
 use super::learning::Learning;
 use super::recalling::Recalling;
-use super::summarizing::Summarizing;
-use super::tools::Tools;
-use super::turn::Turn;
-use super::{Next, Phase};
+use super::{Next, Step, checkpointing, inspecting, summarizing, tools, turn};
 use crate::agent::execution::{Execution, ExecutionStep};
 use crate::agent::prompt;
 use crate::arbiter::handed_over;
@@ -144,7 +139,7 @@ fn begin_work(
     if let Some(after_ms) = agent.config.limits.timeout {
         ledger.start_timer(TimerPurpose::ExecutionDeadline, after_ms, reaction);
     }
-    Turn::start(execution, ledger, reaction)
+    turn::start(execution, ledger, reaction)
 }
 
 /// Performs the next step of the agent loop.
@@ -161,15 +156,15 @@ pub(super) fn follow(
         ExecutionStep::Ask if ledger.detector.demand() >= Alarm::Change => {
             stop_circling(execution, ledger, reaction)
         }
-        ExecutionStep::Ask => Turn::start(execution, ledger, reaction),
-        ExecutionStep::Wait => Next::Phase(Phase::Tools(Tools { execution })),
+        ExecutionStep::Ask => turn::start(execution, ledger, reaction),
+        ExecutionStep::Wait => Next::working(execution, Step::Tools),
         ExecutionStep::Approve(slot) => Approving::start(execution, slot, ledger, reaction),
-        ExecutionStep::Run(calls) if Checkpointing::is_due(&calls, ledger) => {
-            Checkpointing { execution, calls }.ask(ledger, reaction)
+        ExecutionStep::Run(calls) if checkpointing::is_due(&calls, ledger) => {
+            checkpointing::ask(execution, calls, ledger, reaction)
         }
-        ExecutionStep::Run(calls) => Tools::start(execution, calls, ledger, reaction),
+        ExecutionStep::Run(calls) => tools::start(execution, calls, ledger, reaction),
         ExecutionStep::End(result) => ended(execution, *result, ledger, reaction),
-        ExecutionStep::TooLong(error) => Summarizing::refused(execution, error, ledger, reaction),
+        ExecutionStep::TooLong(error) => summarizing::refused(execution, error, ledger, reaction),
     }
 }
 
@@ -219,7 +214,7 @@ fn ended(
         result.error = Some(execution.failure(&result.output).after(attempts));
     }
     if ledger.tree.checkpoint_taken == ledger.iteration() {
-        Box::new(Inspecting { execution, result }).ask(ledger, reaction)
+        inspecting::ask(execution, Box::new(result), ledger, reaction)
     } else {
         Learning::start(execution, result, ledger, reaction)
     }

@@ -1,7 +1,7 @@
 //! After an execution that may have changed the tree, the tree is compared with the checkpoints.
 
 use super::learning::Learning;
-use super::{Next, Phase};
+use super::{Next, Step};
 use crate::agent::execution::Execution;
 use crate::facts::TreeInspection;
 use crate::machine::AgentResult;
@@ -10,47 +10,47 @@ use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
 use crate::session::open_effects::OpenEffect;
 
-/// An execution that is over, and whose changes are not known yet.
-#[derive(Debug, Clone, PartialEq)]
-pub(in crate::session) struct Inspecting {
-    pub(super) execution: Box<Execution>,
-    pub(super) result: AgentResult,
+/// Has the tree compared, or compared again.
+pub(super) fn ask(
+    execution: Box<Execution>,
+    result: Box<AgentResult>,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> Next {
+    let id = ledger.open.issue(OpenEffect::Inspection);
+    reaction.effects.push(Effect::InspectTree { id, iteration: ledger.iteration() });
+    Next::working(execution, Step::Inspecting(result))
 }
 
-impl Inspecting {
-    pub(super) fn ask(self: Box<Self>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-        let id = ledger.open.issue(OpenEffect::Inspection);
-        reaction.effects.push(Effect::InspectTree { id, iteration: ledger.iteration() });
-        Next::Phase(Phase::Inspecting(self))
-    }
+/// The tree was compared.
+pub(super) fn inspected(
+    execution: Box<Execution>,
+    mut result: Box<AgentResult>,
+    inspection: &TreeInspection,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> Next {
+    result.facts.diff = Some(inspection.execution.clone());
+    // What commands changed, beside what tools reported.
+    let files = &mut result.facts.files_modified;
+    let unreported: Vec<String> =
+        inspection.execution_files.iter().filter(|file| !files.contains(file)).cloned().collect();
+    files.extend(unreported);
+    ledger.detector.tree_is(inspection);
+    ledger.tree.inspected(inspection);
+    Learning::start(execution, *result, ledger, reaction)
+}
 
-    pub(super) fn inspected(
-        self: Box<Self>,
-        inspection: &TreeInspection,
-        ledger: &mut Ledger,
-        reaction: &mut Reaction,
-    ) -> Next {
-        let Self { execution, mut result } = *self;
-        result.facts.diff = Some(inspection.execution.clone());
-        // What commands changed, beside what tools reported.
-        let files = &mut result.facts.files_modified;
-        let unreported: Vec<String> =
-            inspection.execution_files.iter().filter(|file| !files.contains(file)).cloned().collect();
-        files.extend(unreported);
-        ledger.detector.tree_is(inspection);
-        ledger.tree.inspected(inspection);
-        Learning::start(execution, result, ledger, reaction)
-    }
-
-    pub(super) fn failed(
-        self: Box<Self>,
-        message: &str,
-        ledger: &mut Ledger,
-        reaction: &mut Reaction,
-    ) -> Next {
-        reaction.warn(format!(
-            "the tree could not be looked at, so the arbiter is not told how it changed: {message}"
-        ));
-        Learning::start(self.execution, self.result, ledger, reaction)
-    }
+/// The tree could not be compared.
+pub(super) fn failed(
+    execution: Box<Execution>,
+    result: AgentResult,
+    message: &str,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> Next {
+    reaction.warn(format!(
+        "the tree could not be looked at, so the arbiter is not told how it changed: {message}"
+    ));
+    Learning::start(execution, result, ledger, reaction)
 }

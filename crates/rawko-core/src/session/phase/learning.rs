@@ -1,11 +1,10 @@
 //! What an execution learned: one question to the extractor after each execution, and the answer kept as a memory
 //! (`docs/spec/memory.md`, "Extraction"). It never fails a run: whatever goes wrong is reported, and the run goes on.
 
-use super::{Next, Phase, Reply};
+use super::{Next, Reply, Step};
 use crate::agent::execution::Execution;
 use crate::arbiter::{execution_text, summary_of_result};
 use crate::conversation::ConversationLog;
-use crate::error::ErrorInfo;
 use crate::machine::{AgentResult, ExecutionFacts, MachineEvent};
 use crate::memory::extraction::{REMEMBER, question, read_draft, recorded_and_claimed, remember_tool};
 use crate::memory::{Draft, learned_from};
@@ -18,10 +17,9 @@ use crate::session::open_effects::OpenEffect;
 use crate::session::{KeptMemory, Reaction};
 use crate::setup::ModelChoice;
 
-/// An execution that is over, and of which a memory may be kept.
+/// The result of an execution of which a memory may be kept.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::session) struct Learning {
-    pub(super) execution: Box<Execution>,
     result: AgentResult,
     agent: String,
     stage: Stage,
@@ -58,16 +56,21 @@ impl Learning {
         let mut conversation = ConversationLog::new(id, extract.prompt, [remember_tool()].into());
         conversation.push(Message::user(text));
         let stage = Stage::Asking { model: Box::new(extract.model), conversation };
-        Box::new(Self { execution, result, agent, stage }).ask(ledger, reaction)
+        Box::new(Self { result, agent, stage }).ask(execution, ledger, reaction)
     }
 
     /// Issues the effect of the stage, or issues it again. What was written already is recognized, not written twice.
-    pub(super) fn ask(self: Box<Self>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    pub(super) fn ask(
+        self: Box<Self>,
+        execution: Box<Execution>,
+        ledger: &mut Ledger,
+        reaction: &mut Reaction,
+    ) -> Next {
         match &self.stage {
             Stage::Asking { model, conversation } => {
                 let asked = ledger.call_model(self.purpose(), model, conversation, None, reaction);
                 if let Err(refusal) = asked {
-                    return self.nothing_learned(&refusal.into_error().message, reaction);
+                    return self.nothing_learned(execution, &refusal.into_error().message, reaction);
                 }
             }
             Stage::Keeping(draft) => {
@@ -83,7 +86,7 @@ impl Learning {
                 });
             }
         }
-        Next::Phase(Phase::Learning(self))
+        Next::working(execution, Step::Learning(self))
     }
 
     fn purpose(&self) -> Purpose {
@@ -102,6 +105,7 @@ impl Learning {
 
     pub(super) fn replied(
         self: Box<Self>,
+        execution: Box<Execution>,
         reply: &Reply<'_>,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
@@ -109,17 +113,20 @@ impl Learning {
         let used = &mut ledger.extractor_tokens;
         *used = used.saturating_add(reply.usage.total_tokens());
         match read_draft(reply.message) {
-            Ok(None) => complete(self.execution, self.result),
-            Ok(Some(draft)) => Box::new(Self { stage: Stage::Keeping(draft), ..*self }).ask(ledger, reaction),
-            Err(problem) => self.nothing_learned(&problem, reaction),
+            Ok(None) => complete(execution, self.result),
+            Ok(Some(draft)) => {
+                Box::new(Self { stage: Stage::Keeping(draft), ..*self }).ask(execution, ledger, reaction)
+            }
+            Err(problem) => self.nothing_learned(execution, &problem, reaction),
         }
     }
 
-    pub(super) fn failed(self: Box<Self>, error: &ErrorInfo, reaction: &mut Reaction) -> Next {
-        self.nothing_learned(&error.message, reaction)
-    }
-
-    pub(super) fn kept(self: Box<Self>, kept: &KeptMemory, reaction: &mut Reaction) -> Next {
+    pub(super) fn kept(
+        self: Box<Self>,
+        execution: Box<Execution>,
+        kept: &KeptMemory,
+        reaction: &mut Reaction,
+    ) -> Next {
         if let Stage::Keeping(draft) = self.stage {
             reaction.notes.push(Note::MemoryKept {
                 agent: self.agent,
@@ -127,12 +134,18 @@ impl Learning {
                 kept: kept.clone(),
             });
         }
-        complete(self.execution, self.result)
+        complete(execution, self.result)
     }
 
-    fn nothing_learned(self: Box<Self>, why: &str, reaction: &mut Reaction) -> Next {
+    /// The extractor gave nothing that can be kept. A memory is not worth a wait, nor another try.
+    pub(super) fn nothing_learned(
+        self: Box<Self>,
+        execution: Box<Execution>,
+        why: &str,
+        reaction: &mut Reaction,
+    ) -> Next {
         reaction.warn(format!("nothing was put into the memory of this project: {why}"));
-        complete(self.execution, self.result)
+        complete(execution, self.result)
     }
 }
 

@@ -24,14 +24,9 @@ pub(super) use retrying::FailingCall;
 
 use approving::Approving;
 use asking::Asking;
-use checkpointing::Checkpointing;
-use inspecting::Inspecting;
 use learning::Learning;
 use recalling::Recalling;
 use retrying::{CallFailure, Retrying};
-use summarizing::Summarizing;
-use tools::Tools;
-use turn::Turn;
 use verifying::Verifying;
 
 use super::answer::EffectAnswer;
@@ -39,10 +34,10 @@ use super::effect::TimerPurpose;
 use super::ledger::Ledger;
 use super::open_effects::OpenEffect;
 use super::{LimitKind, Reaction};
-use crate::agent::execution::Execution;
+use crate::agent::execution::{AllowedCall, Execution, PendingSummary};
 use crate::approval::ApprovalQuestion;
 use crate::error::{ErrorCode, ErrorInfo};
-use crate::machine::{MachineEffect, MachineEvent};
+use crate::machine::{AgentResult, MachineEffect, MachineEvent};
 use crate::message::{Message, StopReason, ToolCall};
 use crate::request::ModelRequest;
 use crate::usage::Usage;
@@ -61,22 +56,29 @@ pub(super) enum Phase {
     Retrying(Box<Retrying>),
     /// The memories for an agent are looked up before it begins.
     Recalling(Recalling),
-    /// The agent's model is asked for its next turn.
-    Turn(Turn),
-    /// The middle of the agent's conversation is summarized, so that the next turn fits the context window.
-    Summarizing(Box<Summarizing>),
-    /// The tool calls of a turn run.
-    Tools(Tools),
-    /// A person is asked for a call that the permissions do not grant; the other calls of the turn wait.
-    Approving(Box<Approving>),
-    /// The tree is saved before an execution first changes it; its tool calls wait.
-    Checkpointing(Checkpointing),
-    /// The execution is over, and the tree is compared with the checkpoints.
-    Inspecting(Box<Inspecting>),
-    /// The execution is over, and what it learned is kept as a memory.
-    Learning(Box<Learning>),
+    /// An agent works, or what it did is settled.
+    Working(Box<Execution>, Step),
     /// The checks run, before an execution is judged or a COMPLETE counts.
     Verifying(Verifying),
+}
+
+/// What an execution waits for.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Step {
+    /// The agent's model is asked for its next turn.
+    Turn,
+    /// The middle of the agent's conversation is summarized, so that the next turn fits the context window.
+    Summarizing(Box<PendingSummary>),
+    /// The tool calls of a turn run.
+    Tools,
+    /// A person is asked for a call that the permissions do not grant; the other calls of the turn wait.
+    Approving(Box<Approving>),
+    /// The tree is saved before an execution first changes it; these tool calls wait.
+    Checkpointing(Vec<AllowedCall>),
+    /// The execution is over with this result, and the tree is compared with the checkpoints.
+    Inspecting(Box<AgentResult>),
+    /// The execution is over, and what it learned is kept as a memory.
+    Learning(Box<Learning>),
 }
 
 /// What follows from an answer.
@@ -87,6 +89,13 @@ pub(super) enum Next {
     Machine(MachineEvent),
     /// An execution is over; the machine decides what follows. The execution is kept in case the agent continues.
     Ended { event: MachineEvent, execution: Option<Box<Execution>> },
+}
+
+impl Next {
+    /// The execution waits in this step.
+    fn working(execution: Box<Execution>, step: Step) -> Self {
+        Self::Phase(Phase::Working(execution, step))
+    }
 }
 
 /// A model's answer.
@@ -126,28 +135,31 @@ impl Phase {
             (Self::Recalling(phase), A::MemoriesRecalled { recalled }) => {
                 phase.recalled(recalled, ledger, reaction)
             }
-            (Self::Tools(phase), A::ToolFinished { outcome }) => {
-                phase.finished(effect, outcome.clone(), ledger, reaction)
-            }
-            (Self::Approving(phase), A::ApprovalAnswered { approval }) => {
-                phase.answered(approval, ledger, reaction)
-            }
-            (Self::Checkpointing(phase), A::CheckpointTaken { checkpoint }) => {
-                phase.taken(checkpoint, ledger, reaction)
-            }
-            (Self::Checkpointing(phase), A::CheckpointFailed { message }) => {
-                phase.failed(message, ledger, reaction)
-            }
-            (Self::Inspecting(phase), A::TreeInspected { inspection }) => {
-                phase.inspected(inspection, ledger, reaction)
-            }
-            (Self::Inspecting(phase), A::TreeInspectionFailed { message }) => {
-                phase.failed(message, ledger, reaction)
-            }
-            (Self::Learning(phase), A::MemoryKept { kept }) => phase.kept(kept, reaction),
             (Self::Verifying(phase), A::VerificationFinished { verification }) => {
                 phase.finished(verification, ledger, reaction)
             }
+            (Self::Working(execution, step), answer) => match (step, answer) {
+                (Step::Tools, A::ToolFinished { outcome }) => {
+                    tools::finished(execution, effect, outcome.clone(), ledger, reaction)
+                }
+                (Step::Approving(step), A::ApprovalAnswered { approval }) => {
+                    step.answered(execution, approval, ledger, reaction)
+                }
+                (Step::Checkpointing(calls), A::CheckpointTaken { checkpoint }) => {
+                    checkpointing::answered(execution, calls, Ok(checkpoint), ledger, reaction)
+                }
+                (Step::Checkpointing(calls), A::CheckpointFailed { message }) => {
+                    checkpointing::answered(execution, calls, Err(message), ledger, reaction)
+                }
+                (Step::Inspecting(result), A::TreeInspected { inspection }) => {
+                    inspecting::inspected(execution, result, inspection, ledger, reaction)
+                }
+                (Step::Inspecting(result), A::TreeInspectionFailed { message }) => {
+                    inspecting::failed(execution, *result, message, ledger, reaction)
+                }
+                (Step::Learning(step), A::MemoryKept { kept }) => step.kept(execution, kept, reaction),
+                (step, _) => Self::Working(execution, step).ignore(reaction),
+            },
             (phase, _) => phase.ignore(reaction),
         }
     }
@@ -155,17 +167,23 @@ impl Phase {
     fn on_reply(self, reply: &Reply<'_>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
         match self {
             Self::Asking(phase) => phase.replied(reply, ledger, reaction),
-            Self::Turn(phase) => phase.replied(reply, ledger, reaction),
-            Self::Summarizing(phase) => phase.replied(reply, ledger, reaction),
-            Self::Learning(phase) => phase.replied(reply, ledger, reaction),
+            Self::Working(execution, step) => match step {
+                Step::Turn => turn::replied(execution, reply, ledger, reaction),
+                Step::Summarizing(summary) => {
+                    summarizing::replied(execution, &summary, reply, ledger, reaction)
+                }
+                Step::Learning(step) => step.replied(execution, reply, ledger, reaction),
+                step => Self::Working(execution, step).ignore(reaction),
+            },
             phase => phase.ignore(reaction),
         }
     }
 
     fn on_failure(self, failure: CallFailure, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
         let phase = match self {
-            // A memory is not worth a wait.
-            Self::Learning(phase) => return phase.failed(&failure.error, reaction),
+            Self::Working(execution, Step::Learning(step)) => {
+                return step.nothing_learned(execution, &failure.error.message, reaction);
+            }
             phase => match Retrying::after(&failure, phase, ledger, reaction) {
                 Ok(next) => return next,
                 Err(phase) => phase,
@@ -174,8 +192,10 @@ impl Phase {
         let error = failure.error;
         match phase {
             Self::Asking(phase) => phase.failed(error, ledger, reaction),
-            Self::Turn(phase) => phase.failed(error, ledger, reaction),
-            Self::Summarizing(phase) => phase.failed(error, ledger, reaction),
+            Self::Working(execution, Step::Turn) => turn::failed(execution, error, ledger, reaction),
+            Self::Working(execution, Step::Summarizing(summary)) => {
+                summarizing::failed(execution, summary, error, ledger, reaction)
+            }
             phase => phase.ignore(reaction),
         }
     }
@@ -184,18 +204,8 @@ impl Phase {
     fn has_alternative(&self) -> bool {
         match self {
             Self::Asking(phase) => phase.has_alternative(),
-            Self::Turn(phase) => phase.execution.has_alternative(),
-            Self::Summarizing(phase) => phase.execution.has_alternative(),
-            Self::Idle
-            | Self::BackingOff
-            | Self::Retrying(_)
-            | Self::Recalling(_)
-            | Self::Tools(_)
-            | Self::Approving(_)
-            | Self::Checkpointing(_)
-            | Self::Inspecting(_)
-            | Self::Learning(_)
-            | Self::Verifying(_) => false,
+            Self::Working(execution, Step::Turn | Step::Summarizing(_)) => execution.has_alternative(),
+            _ => false,
         }
     }
 
@@ -213,17 +223,19 @@ impl Phase {
             },
             Self::Retrying(phase) => phase.resumed(ledger, reaction),
             Self::Recalling(phase) => phase.ask(ledger, reaction),
-            Self::Turn(mut phase) => {
-                phase.execution.hear_after_loss();
-                Turn::start(phase.execution, ledger, reaction)
-            }
-            Self::Summarizing(phase) => phase.ask(ledger, reaction),
-            Self::Tools(phase) => phase.lost(effect, ledger, reaction),
-            Self::Approving(phase) => phase.again(ledger, reaction),
-            Self::Checkpointing(phase) => phase.ask(ledger, reaction),
-            Self::Inspecting(phase) => phase.ask(ledger, reaction),
-            Self::Learning(phase) => phase.ask(ledger, reaction),
             Self::Verifying(phase) => phase.ask(ledger, reaction),
+            Self::Working(mut execution, step) => match step {
+                Step::Turn => {
+                    execution.hear_after_loss();
+                    turn::start(execution, ledger, reaction)
+                }
+                Step::Summarizing(summary) => summarizing::ask(execution, summary, ledger, reaction),
+                Step::Tools => tools::lost(execution, effect, ledger, reaction),
+                Step::Approving(step) => step.again(execution, ledger, reaction),
+                Step::Checkpointing(calls) => checkpointing::ask(execution, calls, ledger, reaction),
+                Step::Inspecting(result) => inspecting::ask(execution, result, ledger, reaction),
+                Step::Learning(step) => step.ask(execution, ledger, reaction),
+            },
         }
     }
 
@@ -281,7 +293,7 @@ impl Phase {
     ) -> Next {
         match &mut self {
             Self::Retrying(phase) => phase.count(ledger),
-            Self::Approving(phase) => phase.count(ledger),
+            Self::Working(_, Step::Approving(step)) => step.count(ledger),
             _ => {}
         }
         match purpose {
@@ -334,53 +346,32 @@ impl Phase {
         }
     }
 
-    /// Adds what a failed call consumed to the decision or the execution that wanted it.
+    /// Adds what a failed call consumed to the decision or the execution that wanted it. The extractor's calls belong to the
+    /// run, not to an agent.
     pub(super) fn charge(&mut self, usage: Usage) {
         match self {
             Self::Asking(phase) => phase.consumed(usage),
-            Self::Turn(phase) => phase.execution.consumed(usage),
-            Self::Summarizing(phase) => phase.execution.consumed(usage),
+            Self::Working(execution, Step::Turn | Step::Summarizing(_)) => execution.consumed(usage),
             Self::Retrying(phase) => phase.phase.charge(usage),
-            // The extractor's calls belong to the run, not to an agent.
-            Self::Learning(_)
-            | Self::Idle
-            | Self::BackingOff
-            | Self::Recalling(_)
-            | Self::Tools(_)
-            | Self::Approving(_)
-            | Self::Checkpointing(_)
-            | Self::Inspecting(_)
-            | Self::Verifying(_) => {}
+            _ => {}
         }
     }
 
-    /// The execution of this phase, if an agent is working in it.
+    /// The execution of this phase, if there is one.
     pub(super) fn execution(&self) -> Option<&Execution> {
         match self {
-            Self::Turn(phase) => Some(&phase.execution),
-            Self::Summarizing(phase) => Some(&phase.execution),
-            Self::Tools(phase) => Some(&phase.execution),
-            Self::Approving(phase) => Some(&phase.execution),
-            Self::Checkpointing(phase) => Some(&phase.execution),
-            Self::Inspecting(phase) => Some(&phase.execution),
-            Self::Learning(phase) => Some(&phase.execution),
+            Self::Working(execution, _) => Some(execution),
             Self::Retrying(phase) => phase.phase.execution(),
-            Self::Idle | Self::Asking(_) | Self::BackingOff | Self::Recalling(_) | Self::Verifying(_) => None,
+            _ => None,
         }
     }
 
     /// The same, to tell the agent something.
     pub(super) fn execution_mut(&mut self) -> Option<&mut Execution> {
         match self {
-            Self::Turn(phase) => Some(&mut phase.execution),
-            Self::Summarizing(phase) => Some(&mut phase.execution),
-            Self::Tools(phase) => Some(&mut phase.execution),
-            Self::Approving(phase) => Some(&mut phase.execution),
-            Self::Checkpointing(phase) => Some(&mut phase.execution),
-            Self::Inspecting(phase) => Some(&mut phase.execution),
-            Self::Learning(phase) => Some(&mut phase.execution),
+            Self::Working(execution, _) => Some(execution),
             Self::Retrying(phase) => phase.phase.execution_mut(),
-            Self::Idle | Self::Asking(_) | Self::BackingOff | Self::Recalling(_) | Self::Verifying(_) => None,
+            _ => None,
         }
     }
 
@@ -388,24 +379,18 @@ impl Phase {
     pub(super) fn listener(&mut self) -> Option<&mut Execution> {
         match self {
             // These executions are over.
-            Self::Inspecting(_) | Self::Learning(_) => None,
+            Self::Working(_, Step::Inspecting(_) | Step::Learning(_)) => None,
             Self::Retrying(phase) => phase.phase.listener(),
             phase => phase.execution_mut(),
         }
     }
 
-    /// The same, leaving the phase.
+    /// The execution, leaving the phase.
     pub(super) fn into_execution(self) -> Option<Box<Execution>> {
         match self {
-            Self::Turn(phase) => Some(phase.execution),
-            Self::Summarizing(phase) => Some(phase.execution),
-            Self::Tools(phase) => Some(phase.execution),
-            Self::Approving(phase) => Some(phase.execution),
-            Self::Checkpointing(phase) => Some(phase.execution),
-            Self::Inspecting(phase) => Some(phase.execution),
-            Self::Learning(phase) => Some(phase.execution),
+            Self::Working(execution, _) => Some(execution),
             Self::Retrying(phase) => phase.phase.into_execution(),
-            Self::Idle | Self::Asking(_) | Self::BackingOff | Self::Recalling(_) | Self::Verifying(_) => None,
+            _ => None,
         }
     }
 
@@ -413,18 +398,12 @@ impl Phase {
     pub(super) fn request(&self) -> Option<ModelRequest> {
         match self {
             Self::Asking(phase) => Some(phase.request()),
-            Self::Turn(phase) => Some(phase.execution.request()),
-            Self::Summarizing(phase) => Some(phase.request()),
-            Self::Learning(phase) => phase.request(),
-            Self::Idle
-            | Self::BackingOff
-            | Self::Retrying(_)
-            | Self::Recalling(_)
-            | Self::Tools(_)
-            | Self::Approving(_)
-            | Self::Checkpointing(_)
-            | Self::Inspecting(_)
-            | Self::Verifying(_) => None,
+            Self::Working(execution, Step::Turn) => Some(execution.request()),
+            Self::Working(execution, Step::Summarizing(summary)) => {
+                Some(summarizing::request(execution, summary))
+            }
+            Self::Working(_, Step::Learning(step)) => step.request(),
+            _ => None,
         }
     }
 
@@ -432,25 +411,14 @@ impl Phase {
     pub(super) fn waits_because_of(&self) -> Option<&ErrorInfo> {
         match self {
             Self::Retrying(phase) => Some(phase.error()),
-            Self::Idle
-            | Self::Asking(_)
-            | Self::BackingOff
-            | Self::Recalling(_)
-            | Self::Turn(_)
-            | Self::Summarizing(_)
-            | Self::Tools(_)
-            | Self::Approving(_)
-            | Self::Checkpointing(_)
-            | Self::Inspecting(_)
-            | Self::Learning(_)
-            | Self::Verifying(_) => None,
+            _ => None,
         }
     }
 
     /// The question that this phase waits for, if it does.
     pub(super) fn question(&self) -> Option<&ApprovalQuestion> {
         match self {
-            Self::Approving(phase) => Some(phase.question()),
+            Self::Working(_, Step::Approving(step)) => Some(step.question()),
             _ => None,
         }
     }
@@ -458,7 +426,9 @@ impl Phase {
     /// The agent and the tool call of an open effect of this phase.
     pub(super) fn open_call(&self, effect: OpenEffect) -> Option<(String, ToolCall)> {
         match (self, effect) {
-            (Self::Tools(phase), OpenEffect::ToolCall(slot)) => phase.call(slot),
+            (Self::Working(execution, Step::Tools), OpenEffect::ToolCall(slot)) => {
+                Some((execution.agent().to_owned(), execution.running(slot)?.call))
+            }
             _ => None,
         }
     }

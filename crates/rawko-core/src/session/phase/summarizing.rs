@@ -5,8 +5,7 @@
 //! A summary is a model call like any other: its answer is an event, so that a replay and a resumed run come to the
 //! same conversation.
 
-use super::turn::Turn;
-use super::{Next, Phase, Reply, executing};
+use super::{Next, Reply, Step, executing, turn};
 use crate::agent::execution::{Execution, PendingSummary, Shortened, Shortening};
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::message::StopReason;
@@ -16,113 +15,115 @@ use crate::session::Reaction;
 use crate::session::ledger::Ledger;
 use crate::session::spend::Refusal;
 
-/// An agent whose model is asked for a summary of its conversation.
-#[derive(Debug, Clone, PartialEq)]
-pub(in crate::session) struct Summarizing {
-    pub(super) execution: Box<Execution>,
-    summary: PendingSummary,
+/// Makes room in the agent's conversation, then asks the turn. `refusal` is the provider's, if it refused the turn.
+pub(super) fn make_room(
+    mut execution: Box<Execution>,
+    refusal: Option<ErrorInfo>,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> Next {
+    match execution.shorten(ledger.new_conversation()) {
+        Shortening::Done(shortened) => {
+            report(&execution, shortened, reaction);
+            ask_if_it_fits(execution, refusal, ledger, reaction)
+        }
+        Shortening::Summarize(summary) => ask(execution, summary, ledger, reaction),
+        Shortening::Nothing => match refusal {
+            Some(error) => executing::failed(Some(execution), error, ledger, reaction),
+            None => ask_if_it_fits(execution, None, ledger, reaction),
+        },
+    }
 }
 
-impl Summarizing {
-    /// Makes room in the agent's conversation, then asks the turn. `refusal` is the provider's, if it refused the turn.
-    pub(super) fn make_room(
-        mut execution: Box<Execution>,
-        refusal: Option<ErrorInfo>,
-        ledger: &mut Ledger,
-        reaction: &mut Reaction,
-    ) -> Next {
-        match execution.shorten(ledger.new_conversation()) {
-            Shortening::Done(shortened) => {
-                report(&execution, shortened, reaction);
-                ask_if_it_fits(execution, refusal, ledger, reaction)
-            }
-            Shortening::Summarize(summary) => {
-                Box::new(Self { execution, summary: *summary }).ask(ledger, reaction)
-            }
-            Shortening::Nothing => match refusal {
-                Some(error) => executing::failed(Some(execution), error, ledger, reaction),
-                None => ask_if_it_fits(execution, None, ledger, reaction),
-            },
-        }
+/// The provider refuses the turn as too long: it gets a shorter one, once.
+pub(super) fn refused(
+    mut execution: Box<Execution>,
+    error: ErrorInfo,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> Next {
+    if execution.refused_as_too_long() {
+        make_room(execution, Some(error), ledger, reaction)
+    } else {
+        executing::failed(Some(execution), error, ledger, reaction)
     }
+}
 
-    /// The provider refuses the turn as too long: it gets a shorter one, once.
-    pub(super) fn refused(
-        mut execution: Box<Execution>,
-        error: ErrorInfo,
-        ledger: &mut Ledger,
-        reaction: &mut Reaction,
-    ) -> Next {
-        if execution.refused_as_too_long() {
-            Self::make_room(execution, Some(error), ledger, reaction)
-        } else {
+/// Asks for the summary, or asks again.
+pub(super) fn ask(
+    execution: Box<Execution>,
+    summary: Box<PendingSummary>,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> Next {
+    let model = execution.summary_model(&summary);
+    let asked = ledger.call_model(purpose(&execution), &model, &summary.question, None, reaction);
+    match asked {
+        Ok(_) => Next::working(execution, Step::Summarizing(summary)),
+        Err(Refusal::Run(error)) => executing::failed(Some(execution), error, ledger, reaction),
+        Err(Refusal::Agent(why)) => executing::out_of_budget(execution, why, ledger, reaction),
+    }
+}
+
+fn purpose(execution: &Execution) -> Purpose {
+    Purpose::Summarize { agent: execution.agent().to_owned() }
+}
+
+/// The request for the summary.
+pub(super) fn request(execution: &Execution, summary: &PendingSummary) -> ModelRequest {
+    let model = execution.summary_model(summary);
+    summary.question.request(purpose(execution), &model, ToolChoice::Auto)
+}
+
+/// The summary takes the place of what it sums up.
+pub(super) fn replied(
+    mut execution: Box<Execution>,
+    summary: &PendingSummary,
+    reply: &Reply<'_>,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> Next {
+    let text = match reply.stop_reason {
+        StopReason::Refusal => String::new(),
+        StopReason::EndTurn
+        | StopReason::ToolUse
+        | StopReason::MaxTokens
+        | StopReason::ContextWindow
+        | StopReason::Paused => reply.message.text(),
+    };
+    let next = ledger.new_conversation();
+    let plan = ledger.plan_with(&execution);
+    match execution.sum_up(summary, next, &text, reply.usage, plan.as_ref()) {
+        Some(shortened) => {
+            report(&execution, shortened, reaction);
+            ask_if_it_fits(execution, None, ledger, reaction)
+        }
+        None => {
+            let error = too_long("the model gave no summary of it");
             executing::failed(Some(execution), error, ledger, reaction)
         }
     }
+}
 
-    /// Asks for the summary, or asks again.
-    pub(super) fn ask(self: Box<Self>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-        let model = self.execution.summary_model(&self.summary);
-        let asked = ledger.call_model(self.purpose(), &model, &self.summary.question, None, reaction);
-        match asked {
-            Ok(_) => Next::Phase(Phase::Summarizing(self)),
-            Err(Refusal::Run(error)) => executing::failed(Some(self.execution), error, ledger, reaction),
-            Err(Refusal::Agent(why)) => executing::out_of_budget(self.execution, why, ledger, reaction),
-        }
+/// Another provider may do better, as for a turn.
+pub(super) fn failed(
+    mut execution: Box<Execution>,
+    summary: Box<PendingSummary>,
+    error: ErrorInfo,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> Next {
+    if error.code.is_of_provider()
+        && let Some(model) = execution.switch_model()
+    {
+        reaction.switched_model(&error, model);
+        return ask(execution, summary, ledger, reaction);
     }
-
-    fn purpose(&self) -> Purpose {
-        Purpose::Summarize { agent: self.execution.agent().to_owned() }
-    }
-
-    pub(super) fn request(&self) -> ModelRequest {
-        let model = self.execution.summary_model(&self.summary);
-        self.summary.question.request(self.purpose(), &model, ToolChoice::Auto)
-    }
-
-    pub(super) fn replied(self, reply: &Reply<'_>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-        let Self { mut execution, summary } = self;
-        let text = match reply.stop_reason {
-            StopReason::Refusal => String::new(),
-            StopReason::EndTurn
-            | StopReason::ToolUse
-            | StopReason::MaxTokens
-            | StopReason::ContextWindow
-            | StopReason::Paused => reply.message.text(),
-        };
-        let next = ledger.new_conversation();
-        let plan = ledger.plan_with(&execution);
-        match execution.sum_up(&summary, next, &text, reply.usage, plan.as_ref()) {
-            Some(shortened) => {
-                report(&execution, shortened, reaction);
-                ask_if_it_fits(execution, None, ledger, reaction)
-            }
-            None => {
-                let error = too_long("the model gave no summary of it");
-                executing::failed(Some(execution), error, ledger, reaction)
-            }
-        }
-    }
-
-    /// Another provider may do better, as for a turn.
-    pub(super) fn failed(
-        mut self: Box<Self>,
-        error: ErrorInfo,
-        ledger: &mut Ledger,
-        reaction: &mut Reaction,
-    ) -> Next {
-        if error.code.is_of_provider()
-            && let Some(model) = self.execution.switch_model()
-        {
-            reaction.switched_model(&error, model);
-            return self.ask(ledger, reaction);
-        }
-        let message = format!(
-            "the conversation no longer fits the model's context window, and could not be summed up: {}",
-            error.message
-        );
-        executing::failed(Some(self.execution), ErrorInfo { message, ..error }, ledger, reaction)
-    }
+    let message = format!(
+        "the conversation no longer fits the model's context window, and could not be summed up: {}",
+        error.message
+    );
+    executing::failed(Some(execution), ErrorInfo { message, ..error }, ledger, reaction)
 }
 
 fn report(execution: &Execution, shortened: Shortened, reaction: &mut Reaction) {
@@ -142,7 +143,7 @@ fn ask_if_it_fits(
         let error = refusal.unwrap_or_else(|| too_long("nothing more can be taken out of it"));
         return executing::failed(Some(execution), error, ledger, reaction);
     }
-    Turn::ask(execution, ledger, reaction)
+    turn::ask(execution, ledger, reaction)
 }
 
 fn too_long(why: &str) -> ErrorInfo {

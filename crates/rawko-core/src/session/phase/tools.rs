@@ -1,86 +1,78 @@
 //! The tool calls of a turn run, reads side by side, a call that may change something alone.
 
-use super::{Next, Phase, executing};
+use super::{Next, Phase, Step, executing};
 use crate::agent::execution::{AllowedCall, Execution, has_run, unknown_outcome};
-use crate::message::ToolCall;
 use crate::session::Reaction;
 use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
 use crate::session::open_effects::OpenEffect;
 use crate::tool::{ToolAccess, ToolOutcome};
 
-/// An agent whose tool calls run.
-#[derive(Debug, Clone, PartialEq)]
-pub(in crate::session) struct Tools {
-    pub(super) execution: Box<Execution>,
+/// Runs `calls`.
+pub(super) fn start(
+    execution: Box<Execution>,
+    calls: Vec<AllowedCall>,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> Next {
+    for call in calls {
+        run(execution.agent(), call, ledger, reaction);
+    }
+    Next::working(execution, Step::Tools)
 }
 
-impl Tools {
-    pub(super) fn start(
-        execution: Box<Execution>,
-        calls: Vec<AllowedCall>,
-        ledger: &mut Ledger,
-        reaction: &mut Reaction,
-    ) -> Next {
-        for call in calls {
+/// The call of `effect` has ended.
+pub(super) fn finished(
+    mut execution: Box<Execution>,
+    effect: OpenEffect,
+    outcome: ToolOutcome,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> Next {
+    let OpenEffect::ToolCall(slot) = effect else {
+        return Phase::Working(execution, Step::Tools).ignore(reaction);
+    };
+    ledger.tree.wrote(&outcome.files_modified);
+    if let Some(AllowedCall { call, access, grants, .. }) = execution.running(slot) {
+        let grants = ledger.approvals.all_grants(execution.agent(), &call, grants);
+        let asked = ledger.asked_after(execution.agent(), &grants, &outcome);
+        let has_run = has_run(access, &asked);
+        // A call that was refused before it did anything is no call yet.
+        if asked.is_empty() || has_run {
+            ledger.watch_call(&mut execution, &call, access, &outcome);
+        }
+        if asked.is_empty() {
+            ledger.approvals.used(execution.agent(), &call);
+        }
+        if !asked.is_empty() {
+            let step = execution.tool_refused(slot, outcome, asked, &mut reaction.notes);
+            return executing::follow(execution, step, ledger, reaction);
+        }
+    }
+    let step = execution.tool_finished(slot, outcome, &mut reaction.notes);
+    executing::follow(execution, step, ledger, reaction)
+}
+
+/// A read is done again; whether anything else was done is unknown.
+pub(super) fn lost(
+    execution: Box<Execution>,
+    effect: OpenEffect,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> Next {
+    let running = match effect {
+        OpenEffect::ToolCall(slot) => execution.running(slot),
+        _ => None,
+    };
+    match running {
+        Some(call) if call.access == ToolAccess::ReadOnly => {
             run(execution.agent(), call, ledger, reaction);
+            Next::working(execution, Step::Tools)
         }
-        Next::Phase(Phase::Tools(Self { execution }))
-    }
-
-    pub(super) fn finished(
-        self,
-        effect: OpenEffect,
-        outcome: ToolOutcome,
-        ledger: &mut Ledger,
-        reaction: &mut Reaction,
-    ) -> Next {
-        let Self { mut execution } = self;
-        let OpenEffect::ToolCall(slot) = effect else {
-            return Phase::Tools(Self { execution }).ignore(reaction);
-        };
-        ledger.tree.wrote(&outcome.files_modified);
-        if let Some(AllowedCall { call, access, grants, .. }) = execution.running(slot) {
-            let grants = ledger.approvals.all_grants(execution.agent(), &call, grants);
-            let asked = ledger.asked_after(execution.agent(), &grants, &outcome);
-            let has_run = has_run(access, &asked);
-            // A call that was refused before it did anything is no call yet.
-            if asked.is_empty() || has_run {
-                ledger.watch_call(&mut execution, &call, access, &outcome);
-            }
-            if asked.is_empty() {
-                ledger.approvals.used(execution.agent(), &call);
-            }
-            if !asked.is_empty() {
-                let step = execution.tool_refused(slot, outcome, asked, &mut reaction.notes);
-                return executing::follow(execution, step, ledger, reaction);
-            }
+        Some(_) | None => {
+            ledger.tree.unreported();
+            finished(execution, effect, unknown_outcome(), ledger, reaction)
         }
-        let step = execution.tool_finished(slot, outcome, &mut reaction.notes);
-        executing::follow(execution, step, ledger, reaction)
-    }
-
-    /// A read is done again; whether anything else was done is unknown.
-    pub(super) fn lost(self, effect: OpenEffect, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-        let running = match effect {
-            OpenEffect::ToolCall(slot) => self.execution.running(slot),
-            _ => None,
-        };
-        match running {
-            Some(call) if call.access == ToolAccess::ReadOnly => {
-                run(self.execution.agent(), call, ledger, reaction);
-                Next::Phase(Phase::Tools(self))
-            }
-            Some(_) | None => {
-                ledger.tree.unreported();
-                self.finished(effect, unknown_outcome(), ledger, reaction)
-            }
-        }
-    }
-
-    /// The agent and its running call at `slot`.
-    pub(super) fn call(&self, slot: usize) -> Option<(String, ToolCall)> {
-        Some((self.execution.agent().to_owned(), self.execution.running(slot)?.call))
     }
 }
 

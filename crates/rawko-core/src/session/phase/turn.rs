@@ -1,7 +1,6 @@
 //! One turn of an agent: its model is asked, and its tool calls are judged.
 
-use super::summarizing::Summarizing;
-use super::{Next, Phase, Reply, executing};
+use super::{Next, Reply, Step, executing, summarizing};
 use crate::agent::Ask;
 use crate::agent::execution::{Execution, Judgement};
 use crate::error::{ErrorCode, ErrorInfo};
@@ -13,66 +12,67 @@ use crate::session::ledger::Ledger;
 use crate::session::spend::Refusal;
 use crate::setup::{AgentSetup, Setup};
 
-/// An agent whose model is asked.
-#[derive(Debug, Clone, PartialEq)]
-pub(in crate::session) struct Turn {
-    pub(super) execution: Box<Execution>,
+/// Asks the agent's model; a conversation that no longer fits is made shorter before.
+pub(super) fn start(execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    if execution.is_too_long() {
+        return summarizing::make_room(execution, None, ledger, reaction);
+    }
+    ask(execution, ledger, reaction)
 }
 
-impl Turn {
-    /// Asks the agent's model; a conversation that no longer fits is made shorter before.
-    pub(super) fn start(execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-        if execution.is_too_long() {
-            return Summarizing::make_room(execution, None, ledger, reaction);
+/// Asks the agent's model with the current conversation.
+pub(super) fn ask(execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    let purpose = Purpose::Agent { name: execution.agent().to_owned() };
+    let asked = ledger.call_model(purpose, execution.model(), execution.conversation(), None, reaction);
+    match asked {
+        Ok(_) => {
+            ledger.words.read_by(&execution);
+            Next::working(execution, Step::Turn)
         }
-        Self::ask(execution, ledger, reaction)
+        Err(Refusal::Run(error)) => executing::failed(Some(execution), error, ledger, reaction),
+        Err(Refusal::Agent(why)) => executing::out_of_budget(execution, why, ledger, reaction),
     }
+}
 
-    /// Asks the agent's model with the current conversation.
-    pub(super) fn ask(execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-        let purpose = Purpose::Agent { name: execution.agent().to_owned() };
-        let asked = ledger.call_model(purpose, execution.model(), execution.conversation(), None, reaction);
-        match asked {
-            Ok(_) => {
-                ledger.words.read_by(&execution);
-                Next::Phase(Phase::Turn(Self { execution }))
-            }
-            Err(Refusal::Run(error)) => executing::failed(Some(execution), error, ledger, reaction),
-            Err(Refusal::Agent(why)) => executing::out_of_budget(execution, why, ledger, reaction),
-        }
-    }
+/// The model answered: its tool calls are judged.
+pub(super) fn replied(
+    mut execution: Box<Execution>,
+    reply: &Reply<'_>,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> Next {
+    let agent = ledger.setup.agents.get(execution.agent());
+    let asks = ledger.asks_for(execution.agent(), Ask::Commands);
+    let judge = |call: &ToolCall| judge(agent, &ledger.setup, asks, call);
+    let step = execution.replied(
+        reply.message.clone(),
+        reply.usage,
+        reply.stop_reason,
+        ledger.effective_plan(),
+        judge,
+        &mut reaction.notes,
+    );
+    ledger.watch_refused(&mut execution);
+    executing::follow(execution, step, ledger, reaction)
+}
 
-    pub(super) fn replied(self, reply: &Reply<'_>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-        let Self { mut execution } = self;
-        let agent = ledger.setup.agents.get(execution.agent());
-        let asks = ledger.asks_for(execution.agent(), Ask::Commands);
-        let judge = |call: &ToolCall| judge(agent, &ledger.setup, asks, call);
-        let step = execution.replied(
-            reply.message.clone(),
-            reply.usage,
-            reply.stop_reason,
-            ledger.effective_plan(),
-            judge,
-            &mut reaction.notes,
-        );
-        ledger.watch_refused(&mut execution);
-        executing::follow(execution, step, ledger, reaction)
+/// Another provider may do better; if there is none, the execution is over.
+pub(super) fn failed(
+    mut execution: Box<Execution>,
+    error: ErrorInfo,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> Next {
+    if error.code == ErrorCode::ContextLengthExceeded {
+        return summarizing::refused(execution, error, ledger, reaction);
     }
-
-    /// Another provider may do better; if there is none, the execution is over.
-    pub(super) fn failed(self, error: ErrorInfo, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-        let Self { mut execution } = self;
-        if error.code == ErrorCode::ContextLengthExceeded {
-            return Summarizing::refused(execution, error, ledger, reaction);
-        }
-        if error.code.is_of_provider()
-            && let Some(model) = execution.switch_model()
-        {
-            reaction.switched_model(&error, model);
-            return Self::start(execution, ledger, reaction);
-        }
-        executing::failed(Some(execution), error, ledger, reaction)
+    if error.code.is_of_provider()
+        && let Some(model) = execution.switch_model()
+    {
+        reaction.switched_model(&error, model);
+        return start(execution, ledger, reaction);
     }
+    executing::failed(Some(execution), error, ledger, reaction)
 }
 
 /// Asks the policy whether `agent` may make `call`. `asks` says whether a person is asked for commands on no list.
