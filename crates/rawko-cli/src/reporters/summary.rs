@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rawko::Explanation;
 use rawko::{Outcome, RunEvent};
-use rawko_core::facts::Verification;
+use rawko_core::facts::{VERIFY, Verification};
 use rawko_core::integrity::{DoubtReason, IntegrityResult};
 use rawko_core::session::{LimitKind, Status};
 use rawko_core::{ErrorCode, ErrorInfo, Usage};
@@ -205,12 +205,18 @@ impl Summary {
                 )
             }
             Status::Claimed if wrote => {
-                format!(
-                    "review the change (`{}`) and run your checks: the agents say it is done, but no command \
-                     verified it (use --verify CMD)\n{}",
-                    self.git("diff"),
-                    self.to_continue()
-                )
+                let what = match doubt {
+                    Some(DoubtReason::RedBefore) => {
+                        "have what failed before the run mended, or name other checks (--verify CMD)"
+                    }
+                    Some(DoubtReason::Unavailable) => {
+                        "install what is missing, or name a check that can run (--verify CMD)"
+                    }
+                    _ => {
+                        "run your checks: the agents say it is done, but no command verified it (use --verify CMD)"
+                    }
+                };
+                format!("review the change (`{}`) and {what}\n{}", self.git("diff"), self.to_continue())
             }
             Status::Claimed => {
                 format!("no file was changed: read the summary\n{}", self.to_continue())
@@ -411,6 +417,9 @@ fn advice(error: Option<&ErrorInfo>, session: &str) -> String {
             "the provider does not take the request: check model and `extra` in the configuration \
              (rawko config show)"
                 .to_owned()
+        }
+        ErrorCode::ConfigError if error.tool.as_deref() == Some(VERIFY) => {
+            "install what is missing, or name a check that can run: --verify CMD".to_owned()
         }
         ErrorCode::ConfigError => "fix the configuration: rawko config check, rawko config show".to_owned(),
         ErrorCode::PermissionError => {

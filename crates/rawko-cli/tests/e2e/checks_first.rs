@@ -146,6 +146,7 @@ fn what_failed_before_as_well_is_not_called_done() {
     ended.exits(1);
     let words = format!("Not verified: `{UNITTEST}` exited with 1, as it did before the run.");
     assert!(ended.stdout.contains(&words) && !ended.stdout.contains("Claimed done"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("have what failed before the run mended"), "{}", ended.stdout);
     let (_, explained, _) = ended.trial.rawko(&["explain"]);
     assert!(explained.contains("\nEnded: claimed\n  Not verified: "), "{explained}");
     assert!(
@@ -219,6 +220,8 @@ fn a_command_of_the_user_that_is_missing_fails_the_run_by_name() {
             message.contains("`no-such-runner --all` could not run: `no-such-runner` is missing"),
             "{message}"
         );
+        let summary = finish["summary"].as_str().unwrap();
+        assert_eq!(summary.matches("could not run").count(), 1, "{summary}");
     }
 }
 

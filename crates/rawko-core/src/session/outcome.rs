@@ -324,7 +324,7 @@ impl Ledger {
                     1 => "Failed".to_owned(),
                     times => format!("Failed after {times} failures in a row"),
                 };
-                format!("{failed}: {what}{}", self.tried())
+                format!("{failed}: {what}{}", self.tried(error))
             }
             (Status::Failed, None) => "Failed.".to_owned(),
         };

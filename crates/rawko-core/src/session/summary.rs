@@ -4,7 +4,8 @@
 use super::ledger::Ledger;
 use super::tree::Freshness;
 use crate::arbiter::RedCheck;
-use crate::facts::{CheckResult, CommandEffect, Standing, Verification};
+use crate::error::{ErrorCode, ErrorInfo};
+use crate::facts::{CheckResult, CommandEffect, Standing, VERIFY, Verification};
 use crate::machine::StepStatus;
 use crate::text::truncate;
 
@@ -21,9 +22,11 @@ impl Ledger {
         sentences.into_iter().flatten().map(|sentence| format!(" {sentence}")).collect()
     }
 
-    /// For a run that failed: how often the last agent was tried, and what the checks say.
-    pub(super) fn tried(&self) -> String {
-        let sentences = [self.attempts(), self.last_verification(), self.last_check()];
+    /// For a run that failed with `error`: how often the last agent was tried, and what the checks say beyond that.
+    pub(super) fn tried(&self, error: &ErrorInfo) -> String {
+        let ends_it = error.code == ErrorCode::ConfigError && error.tool.as_deref() == Some(VERIFY);
+        let verification = self.last_verification().filter(|_| !ends_it);
+        let sentences = [self.attempts(), verification, self.last_check()];
         sentences.into_iter().flatten().map(|sentence| format!(" {sentence}")).collect()
     }
 
