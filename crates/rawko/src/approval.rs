@@ -1,17 +1,14 @@
 //! Asks people for single calls, and lets another process answer (`docs/spec/tools-and-permissions.md`, "Approvals").
 //!
-//! `rawko approve` leaves its answer in the session's folder, for the process that waits or for the next one that resumes
-//! the session. An agent without a sandbox could write there too, and a folder can bring an answer along. So an answer has a
-//! seal made with the user's own key, and names the session and the question.
+//! `rawko approve` leaves its answer in the session's folder (`left.rs`), for the process that waits or for the next one that
+//! resumes the session.
 
-use std::io::{Read as _, Write as _};
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use rawko_core::Timestamp;
 use rawko_core::approval::{Approval, ApprovalQuestion};
 use rawko_tools::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -19,13 +16,12 @@ use serde::{Deserialize, Serialize};
 use crate::config::TrustStore;
 use crate::driver::now;
 use crate::error::Error;
-use crate::journal::{SessionStatus, SessionStore, fold, open_own, read};
+use crate::journal::{SessionStatus, SessionStore, fold, read};
+use crate::left::{Addressee, Kind, Left, sealer_for};
 use crate::seal::Sealer;
 
 /// The file in a session's folder that holds the answer of another process.
 const FILE_NAME: &str = "approval.json";
-/// The most bytes of it that are read.
-const LONGEST: u64 = 4 * 1024;
 /// How often the process that waits looks for it.
 const LOOK: Duration = Duration::from_millis(250);
 /// Who answers by it.
@@ -88,14 +84,10 @@ impl Asker {
 
     /// The user's answer to this very question, if another process left one in time. Everything else is ignored.
     fn answer_left(&self, question: &ApprovalQuestion) -> Option<Approval> {
-        let sealer = self.sealer.as_ref()?;
-        let mut text = String::new();
-        let file = open_own(&self.folder.join(FILE_NAME), std::fs::OpenOptions::new().read(true)).ok()?;
-        file.take(LONGEST).read_to_string(&mut text).ok()?;
-        let answer: LeftAnswer = serde_json::from_str(&text).ok()?;
-        let is_of_user = answer.seal == answer.sealed(sealer, &self.session, &self.project);
-        (is_of_user && answer.question == question.digest && answer.at <= question.until)
-            .then(|| approval(answer.allowed, BY_COMMAND))
+        let to = Addressee { session: &self.session, project: &self.project };
+        let left: Left<Answer> = Left::read(&self.folder.join(FILE_NAME), self.sealer.as_ref()?, to)?;
+        (left.what.question == question.digest && left.at <= question.until)
+            .then(|| approval(left.what.allowed, BY_COMMAND))
     }
 }
 
@@ -105,20 +97,16 @@ fn approval(allowed: bool, by: &str) -> Approval {
 }
 
 /// An answer, as it is left for the process that waits.
-#[derive(Debug, Serialize, Deserialize)]
-struct LeftAnswer {
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Answer {
     /// The digest of the question.
     question: String,
     allowed: bool,
-    at: Timestamp,
-    seal: String,
 }
 
-impl LeftAnswer {
-    fn sealed(&self, sealer: &Sealer, session: &str, project: &Path) -> String {
-        let allowed = if self.allowed { "allowed" } else { "denied" };
-        sealer.seal_approval(project, &[session, &self.question, allowed, &self.at.0.to_string()])
-    }
+impl Kind for Answer {
+    const NAME: &'static str = "approval";
+    const LONGEST: u64 = 4 * 1024;
 }
 
 /// A session that waits for a person.
@@ -178,15 +166,7 @@ pub fn answer_question(
     let journal = read(&path)?;
     let session = journal.header.session.clone();
     let refusal = |message: String, hint: &str| Error::Setup { message, hint: hint.to_owned() };
-    let no_key = |error: std::io::Error| {
-        refusal(format!("your key for answers cannot be read: {error}"), "check your configuration folder")
-    };
-    let project = project.canonicalize().map_err(no_key)?;
-    let sealer = Sealer::of(trust).map_err(no_key)?;
-    if journal.header.seal.as_deref() != Some(sealer.seal(&journal.header, &project).as_str()) {
-        let reason = "it was not begun by you in this folder: it may have come with the folder".to_owned();
-        return Err(Error::UntrustedJournal { session, reasons: vec![reason], again: Vec::new() });
-    }
+    let (sealer, project) = sealer_for(&journal.header, project, trust)?;
     let folded = fold(&journal);
     let Some((_, question)) = folded.session.open_question() else {
         let message = format!("session {session} does not wait for an answer");
@@ -202,28 +182,20 @@ pub fn answer_question(
             format!("the time for an answer was over at {}: it counts as no", question.until.to_rfc3339());
         return Err(refusal(message, "`permissions.askTimeout` sets how long a question waits"));
     }
-    let mut answer = LeftAnswer { question: question.digest.clone(), allowed, at, seal: String::new() };
-    answer.seal = answer.sealed(&sealer, &session, &project);
+    let answer = Answer { question: question.digest.clone(), allowed };
+    let answer = Left::new(answer, at, &sealer, Addressee { session: &session, project: &project });
     let folder = path.parent().unwrap_or(store.folder());
-    leave(folder, &answer).map_err(|error| {
+    answer.leave(folder, FILE_NAME, true).map_err(|error| {
         let message = format!("the answer cannot be left in {}: {error}", folder.display());
         refusal(message, "check that the folder is yours and the disk is not full")
     })?;
     Ok((session, question.clone()))
 }
 
-/// Written whole or not at all, for the user's eyes only.
-fn leave(folder: &Path, answer: &LeftAnswer) -> std::io::Result<()> {
-    let mut part = tempfile::Builder::new().prefix(".approval.").tempfile_in(folder)?;
-    part.write_all(&serde_json::to_vec(answer)?)?;
-    part.as_file().sync_all()?;
-    part.persist(folder.join(FILE_NAME)).map_err(|error| error.error)?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rawko_core::Timestamp;
     use rawko_core::tool::Refusal;
     use serde_json::json;
 
@@ -252,12 +224,14 @@ mod tests {
             }
         }
 
-        fn leave(&self, sealer: &Sealer, session: &str, project: &str, digest: &str, at: u64) -> LeftAnswer {
-            let at = Timestamp(at);
-            let mut answer = LeftAnswer { question: digest.into(), allowed: true, at, seal: String::new() };
-            answer.seal = answer.sealed(sealer, session, Path::new(project));
-            leave(self.folder.path(), &answer).unwrap();
-            answer
+        fn leave(&self, sealer: &Sealer, session: &str, project: &str, digest: &str, at: u64) {
+            let answer = Answer { question: digest.into(), allowed: true };
+            self.answer(answer, sealer, Addressee { session, project: Path::new(project) }, at);
+        }
+
+        fn answer(&self, answer: Answer, sealer: &Sealer, to: Addressee<'_>, at: u64) {
+            let left = Left::new(answer, Timestamp(at), sealer, to);
+            left.leave(self.folder.path(), FILE_NAME, true).unwrap();
         }
     }
 
@@ -289,13 +263,12 @@ mod tests {
         place.leave(&theirs.sealer(), "s", "/p", "d1", 5);
         assert_eq!(asker.answer_left(&question), None, "the key of somebody else");
         // What was sealed as a no does not become a yes.
-        let mut denied = place.leave(&place.sealer(), "s", "/p", "d1", 5);
-        denied.allowed = false;
-        denied.seal = denied.sealed(&place.sealer(), "s", Path::new("/p"));
-        leave(place.folder.path(), &denied).unwrap();
+        let denied = Answer { question: "d1".into(), allowed: false };
+        place.answer(denied, &place.sealer(), Addressee { session: "s", project: Path::new("/p") }, 5);
         assert_eq!(asker.answer_left(&question), Some(approval(false, BY_COMMAND)));
-        denied.allowed = true;
-        leave(place.folder.path(), &denied).unwrap();
+        let file = place.folder.path().join(FILE_NAME);
+        let sealed_as_no = std::fs::read_to_string(&file).unwrap();
+        std::fs::write(&file, sealed_as_no.replace("false", "true")).unwrap();
         assert_eq!(asker.answer_left(&question), None);
         std::fs::write(place.folder.path().join(FILE_NAME), "yes").unwrap();
         assert_eq!(asker.answer_left(&question), None);

@@ -65,6 +65,7 @@ mod integrity;
 pub mod journal;
 mod keyless;
 mod launch;
+mod left;
 mod mcp;
 pub mod memory;
 mod notify;

@@ -57,18 +57,11 @@ impl Sealer {
         ])
     }
 
-    /// The seal of an answer to a question of a session in `project`. It has more parts than that of a journal, so neither
+    /// The seal of what is left for a session in `project` (`left.rs`). It has more parts than that of a journal, so neither
     /// passes for the other.
-    pub(crate) fn seal_approval(&self, project: &Path, answer: &[&str; 4]) -> String {
-        let mut parts: Vec<&[u8]> = vec![b"approval", project.as_os_str().as_encoded_bytes()];
-        parts.extend(answer.iter().map(|part| part.as_bytes()));
-        self.over(&parts)
-    }
-
-    /// The seal of a command to a session in `project`.
-    pub(crate) fn seal_command(&self, project: &Path, command: &[&str; 4]) -> String {
-        let mut parts: Vec<&[u8]> = vec![b"command", project.as_os_str().as_encoded_bytes()];
-        parts.extend(command.iter().map(|part| part.as_bytes()));
+    pub(crate) fn seal_left(&self, project: &Path, what: [&str; 4]) -> String {
+        let mut parts = vec![project.as_os_str().as_encoded_bytes()];
+        parts.extend(what.iter().map(|part| part.as_bytes()));
         self.over(&parts)
     }
 

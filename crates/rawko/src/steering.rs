@@ -1,13 +1,10 @@
 //! Steers a run from another process (`docs/steering.md`).
 //!
-//! `rawko steer` leaves its command in the session's folder, where the process that runs the session looks for it. An agent
-//! without a sandbox could write there too, and a folder can bring files along. So a command has a seal made with the
-//! user's own key, names the session, and counts once: it is removed when it is read, and one that is older than the
-//! process, or that the process has read before, is not carried out. What becomes of it is in the journal, under the name
-//! that its sender gave it.
+//! `rawko steer` leaves its command in the session's folder (`left.rs`), where the process that runs the session looks for it.
+//! A command counts once: it is removed when it is read, and one that is older than the process, or that the process has
+//! read before, is not carried out. What becomes of it is in the journal, under the name that its sender gave it.
 
 use std::collections::BTreeSet;
-use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -19,15 +16,13 @@ use crate::config::{TrustStore, nearest};
 use crate::control::Steered;
 use crate::driver::{Signal, Signals, now};
 use crate::error::Error;
-use crate::journal::{JournalTail, Record, SessionStore, open_own};
-use crate::private::create_private_dir;
+use crate::journal::{JournalTail, Record, SessionStore};
+use crate::left::{Addressee, Kind, Left, sealer_for};
 use crate::seal::Sealer;
 use crate::session_id;
 
 /// The folder for commands in a session's folder.
 const FOLDER: &str = "steering";
-/// The most bytes of a command that are read.
-const LONGEST: u64 = 256 * 1024;
 /// The longest message, in bytes.
 const LONGEST_TEXT: usize = 64 * 1024;
 /// The most files that are looked at in one go.
@@ -39,19 +34,15 @@ const LOOK_FOR_ANSWER: Duration = Duration::from_millis(30);
 
 /// A command, as it is left for the process that runs the session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct LeftCommand {
+struct Command {
     /// Its name, which is that of its file too.
     request: String,
     command: Override,
-    at: Timestamp,
-    seal: String,
 }
 
-impl LeftCommand {
-    fn sealed(&self, sealer: &Sealer, session: &str, project: &Path) -> String {
-        let command = serde_json::to_string(&self.command).unwrap_or_default();
-        sealer.seal_command(project, &[session, &self.request, &command, &self.at.0.to_string()])
-    }
+impl Kind for Command {
+    const NAME: &'static str = "command";
+    const LONGEST: u64 = 256 * 1024;
 }
 
 /// Where the process that runs a session finds commands.
@@ -82,7 +73,7 @@ impl Mailbox {
     pub(crate) async fn deliver(mut self, signals: Signals) {
         loop {
             tokio::time::sleep(LOOK).await;
-            for LeftCommand { request, command, .. } in self.take() {
+            for Command { request, command } in self.take() {
                 let signal = Signal::Steer { command, request: Some(request), reply: None };
                 if signals.send(signal).is_err() {
                     return;
@@ -92,7 +83,7 @@ impl Mailbox {
     }
 
     /// The user's commands, oldest first. Each is given once; what has the name of a command is removed.
-    fn take(&mut self) -> Vec<LeftCommand> {
+    fn take(&mut self) -> Vec<Command> {
         // A link would lead to a folder of somebody else.
         if !self.folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
             return Vec::new();
@@ -116,13 +107,10 @@ impl Mailbox {
         commands
     }
 
-    fn read(&self, path: &Path) -> Option<LeftCommand> {
-        let mut text = String::new();
-        let file = open_own(path, std::fs::OpenOptions::new().read(true)).ok()?;
-        file.take(LONGEST).read_to_string(&mut text).ok()?;
-        let command: LeftCommand = serde_json::from_str(&text).ok()?;
-        let is_of_user = command.seal == command.sealed(&self.sealer, &self.session, &self.project);
-        (is_of_user && command.at >= self.since).then_some(command)
+    fn read(&self, path: &Path) -> Option<Command> {
+        let to = Addressee { session: &self.session, project: &self.project };
+        let left = Left::read(path, &self.sealer, to)?;
+        (left.at >= self.since).then_some(left.what)
     }
 }
 
@@ -148,15 +136,7 @@ pub fn steer(
 ) -> Result<(String, Steered), Error> {
     let mut tail = JournalTail::open(&store.find(id)?)?;
     let session = tail.header().session.clone();
-    let no_key = |error: std::io::Error| {
-        refusal(format!("your key for commands cannot be read: {error}"), "check your configuration folder")
-    };
-    let project = project.canonicalize().map_err(no_key)?;
-    let sealer = Sealer::of(trust).map_err(no_key)?;
-    if !sealer.is_own(tail.header(), &project) {
-        let reason = "it was not begun by you in this folder: it may have come with the folder".to_owned();
-        return Err(Error::UntrustedJournal { session, reasons: vec![reason], again: Vec::new() });
-    }
+    let (sealer, project) = sealer_for(tail.header(), project, trust)?;
     let mut state = Session::new();
     while let Some(record) = tail.next_record()? {
         if let Record::Event(stamped) = record {
@@ -165,10 +145,10 @@ pub fn steer(
     }
     check(&state, &tail, &command)?;
     let request = session_id::new(now());
-    let mut left = LeftCommand { request: request.clone(), command, at: now(), seal: String::new() };
-    left.seal = left.sealed(&sealer, &session, &project);
+    let left = Command { request: request.clone(), command };
+    let left = Left::new(left, now(), &sealer, Addressee { session: &session, project: &project });
     let folder = tail.path().parent().unwrap_or(store.folder()).join(FOLDER);
-    leave(&folder, &left).map_err(|error| {
+    left.leave(&folder, &request, false).map_err(|error| {
         let message = format!("the command cannot be left in {}: {error}", folder.display());
         refusal(message, "check that the folder is yours and the disk is not full")
     })?;
@@ -231,16 +211,6 @@ fn check(state: &Session, tail: &JournalTail, command: &Override) -> Result<(), 
     }
 }
 
-/// Written whole or not at all, for the user's eyes only.
-fn leave(folder: &Path, command: &LeftCommand) -> std::io::Result<()> {
-    create_private_dir(folder)?;
-    let mut part = tempfile::Builder::new().prefix(".command.").tempfile_in(folder)?;
-    part.write_all(&serde_json::to_vec(command)?)?;
-    part.as_file().sync_all()?;
-    part.persist_noclobber(folder.join(&command.request)).map_err(|error| error.error)?;
-    Ok(())
-}
-
 /// What the journal says of the command; `None` if it says nothing in time.
 fn answer(tail: &mut JournalTail, request: &str, patience: Duration) -> Result<Option<Steered>, Error> {
     let begun = Instant::now();
@@ -298,12 +268,11 @@ mod tests {
             project: &str,
             request: &str,
             at: u64,
-        ) -> LeftCommand {
+        ) -> Left<Command> {
             let command = Override::ForceAgent { agent: request.to_owned() };
-            let mut left =
-                LeftCommand { request: request.into(), command, at: Timestamp(at), seal: String::new() };
-            left.seal = left.sealed(sealer, session, Path::new(project));
-            leave(&self.commands(), &left).unwrap();
+            let to = Addressee { session, project: Path::new(project) };
+            let left = Left::new(Command { request: request.into(), command }, Timestamp(at), sealer, to);
+            left.leave(&self.commands(), request, false).unwrap();
             left
         }
 
@@ -323,12 +292,12 @@ mod tests {
         assert_eq!(mailbox.take(), []);
         let second = place.leave(&place.sealer(), "s", "/p", &id(2), 100);
         let first = place.leave(&place.sealer(), "s", "/p", &id(1), 101);
-        assert_eq!(mailbox.take(), [first.clone(), second]);
+        assert_eq!(mailbox.take(), [first.what.clone(), second.what]);
         assert_eq!(std::fs::read_dir(place.commands()).unwrap().count(), 0);
         // Somebody has kept a copy.
-        leave(&place.commands(), &first).unwrap();
+        first.leave(&place.commands(), &id(1), false).unwrap();
         assert_eq!(mailbox.take(), []);
-        leave(&place.commands(), &LeftCommand { request: id(3), ..first }).unwrap();
+        first.leave(&place.commands(), &id(3), false).unwrap();
         assert_eq!(mailbox.take(), [], "under another name");
         drop(mailbox);
         assert!(!place.commands().exists());
@@ -344,7 +313,7 @@ mod tests {
         // For the process before.
         place.leave(&place.sealer(), "s", "/p", &id(4), 99);
         let mut other = place.leave(&place.sealer(), "s", "/p", &id(5), 100);
-        other.command = Override::Retry;
+        other.what.command = Override::Retry;
         std::fs::write(place.commands().join(id(5)), serde_json::to_vec(&other).unwrap()).unwrap();
         std::fs::write(place.commands().join(id(6)), "go").unwrap();
         std::os::unix::fs::symlink("/etc/passwd", place.commands().join(id(7))).unwrap();
