@@ -53,7 +53,7 @@ fn check(verify: &str, timeout: &str, status: &str, words: &str) {
 
 #[test]
 fn commands_that_cannot_pass_say_why() {
-    check("no-such-checker --all", "1m", "limited", "no-such-checker: command not found");
+    check("no-such-checker --all", "1m", "failed", "no-such-checker: command not found");
     check("sleep 300", "1s", "limited", "timed out");
     // Nothing listens there: as good as no network.
     let refused = "exec 3<>/dev/tcp/127.0.0.1/1";
