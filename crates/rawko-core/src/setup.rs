@@ -11,7 +11,7 @@ use crate::attachment::Attachment;
 use crate::cost::Price;
 use crate::hosted::HostedSearch;
 use crate::integrity::ChangedChecks;
-use crate::policy::{WEB_SEARCH, entry_covers, is_of_use, offered_tools, tool_verdict};
+use crate::policy::{WEB_SEARCH, entry_covers, is_of_use, offered_tools, tool_permission};
 use crate::tool::ToolSpec;
 
 /// Everything a run needs to know, besides its task.
@@ -345,7 +345,7 @@ impl Setup {
     #[must_use]
     pub fn permitted(&self, choice: &ModelChoice, agent: &AgentSetup) -> ModelChoice {
         let has_own = self.tools.iter().any(|tool| tool.name == WEB_SEARCH);
-        let may = !has_own && tool_verdict(&agent.config, WEB_SEARCH, &[WEB_SEARCH]).is_allowed();
+        let may = !has_own && tool_permission(&agent.config, WEB_SEARCH, &[WEB_SEARCH]).is_allowed();
         let search = choice.search.clone().filter(|_| may);
         ModelChoice { search, ..choice.clone() }
     }

@@ -142,15 +142,15 @@ fn no_answer_of_a_model_is_a_completion_against_the_record() {
             continue;
         }
         let complete = Decision::Complete { summary: "Everything is done.".to_owned() };
-        let upheld = situation.question.upheld(complete);
-        refused += usize::from(upheld.is_err());
+        let checked = situation.question.checked(complete);
+        refused += usize::from(checked.is_err());
         if let Some(reason) = against_the_record(&situation.question) {
-            let ruling = upheld.expect_err(&format!("{}: {reason}", situation.id));
+            let ruling = checked.expect_err(&format!("{}: {reason}", situation.id));
             assert!(!matches!(ruling.decision, Decision::Complete { .. }), "{}", situation.id);
         }
         for agent in situation.question.names() {
             let select = Decision::SelectMode { mode: agent, reason: String::new() };
-            assert_eq!(situation.question.upheld(select.clone()), Ok(select), "{}", situation.id);
+            assert_eq!(situation.question.checked(select.clone()), Ok(select), "{}", situation.id);
         }
     }
     assert!(refused >= 30, "{refused}");

@@ -4,7 +4,7 @@
 
 use rawko_core::agent::{AgentConfig, Permissions};
 use rawko_core::message::ToolCall;
-use rawko_core::policy::{BASH, CallContext, call_verdict};
+use rawko_core::policy::{BASH, CallContext, call_permission};
 use serde_json::json;
 
 /// What judging all of them may take at its peak, in kB.
@@ -107,7 +107,7 @@ fn the_worst_commands_take_little_memory() {
         let input = json!({ "command": command });
         let call = ToolCall { id: "1".into(), name: BASH.into(), input, invalid_input: None, withheld: None };
         let context = CallContext { project: "/project", is_confined };
-        call_verdict(&agent, &permissions, context, &call, &[BASH])
+        call_permission(&agent, &permissions, context, &call, &[BASH])
     };
     // The tables and patterns are made once.
     judge("ls".to_owned(), true);

@@ -24,7 +24,7 @@ use crate::approval::Asker;
 use crate::checkpoint::Checkpoints;
 use crate::decision_cache::DecisionCache;
 use crate::driver::{Signal, Signals, now};
-use crate::integrity::{IntegrityGuard, Terms};
+use crate::integrity::{IntegrityGuard, VerifyPlan};
 use crate::redact::{RedactedStream, Redactor};
 use crate::remembering::{RunMemory, Source};
 use crate::run_event::RunEvent;
@@ -196,8 +196,8 @@ impl Performer {
                 adopted,
             } => {
                 let timeout = Duration::from_millis(timeout_ms);
-                let terms = Terms { commands, timeout, tests, changed_checks, found, adopted };
-                self.verify(&terms, others, seen_red).await
+                let plan = VerifyPlan { commands, timeout, tests, changed_checks, found, adopted };
+                self.verify(&plan, others, seen_red).await
             }
             Effect::StartTimer { after_ms, .. } => {
                 tokio::time::sleep(Duration::from_millis(after_ms)).await;

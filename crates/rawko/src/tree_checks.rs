@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use rawko_core::facts::{CommandRun, Standing, Verification};
 use rawko_core::session::EffectAnswer;
 
-use crate::integrity::Terms;
+use crate::integrity::VerifyPlan;
 use crate::perform::Performer;
 
 /// What earlier verifications said of trees.
@@ -24,7 +24,7 @@ pub(crate) struct SeenTrees {
 /// A verification whose commands passed, and what was asked for.
 #[derive(Debug)]
 struct Passed {
-    terms: Terms,
+    plan: VerifyPlan,
     others: Vec<String>,
     verification: Verification,
 }
@@ -41,16 +41,16 @@ impl SeenTrees {
     }
 
     /// The last verification, if the same was asked for.
-    fn last(&self, terms: &Terms, others: &[String]) -> Option<Verification> {
+    fn last(&self, plan: &VerifyPlan, others: &[String]) -> Option<Verification> {
         let last = self.passed_last.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = last.as_ref().filter(|it| it.terms == *terms && it.others == others);
+        let known = last.as_ref().filter(|it| it.plan == *plan && it.others == others);
         known.map(|known| known.verification.clone())
     }
 
-    fn keep_last(&self, terms: &Terms, others: Vec<String>, verification: &Verification) {
+    fn keep_last(&self, plan: &VerifyPlan, others: Vec<String>, verification: &Verification) {
         let holds = verification.passed() && !verification.stale && !verification.tree_changed;
-        let (terms, verification) = (terms.clone(), verification.clone());
-        let passed = holds.then_some(Passed { terms, others, verification });
+        let (plan, verification) = (plan.clone(), verification.clone());
+        let passed = holds.then_some(Passed { plan, others, verification });
         *self.passed_last.lock().unwrap_or_else(PoisonError::into_inner) = passed;
     }
 
@@ -86,33 +86,38 @@ impl Performer {
 
     /// Runs the checks, and `others` in copies of the tree. A tree on which they have just passed is not checked
     /// again.
-    pub(crate) async fn verify(&self, terms: &Terms, others: Vec<String>, seen_red: bool) -> EffectAnswer {
+    pub(crate) async fn verify(
+        &self,
+        plan: &VerifyPlan,
+        others: Vec<String>,
+        seen_red: bool,
+    ) -> EffectAnswer {
         // A job that an agent left running could write while the commands run.
         self.interrupt();
         let _ = tokio::task::spawn_blocking(rawko_tools::settle).await;
-        if let Some(verification) = self.seen.last(terms, &others)
+        if let Some(verification) = self.seen.last(plan, &others)
             && verification.tree.is_some()
             && verification.tree == self.tree().await
         {
             return EffectAnswer::VerificationFinished { verification };
         }
-        let mut verification = self.prove(terms, seen_red).await;
-        if terms.adopted && !verification.is_worth_adopting() {
+        let mut verification = self.prove(plan, seen_red).await;
+        if plan.adopted && !verification.is_worth_adopting() {
             verification = Verification { tree: verification.tree, ..Verification::default() };
         }
-        verification.adopted = terms.adopted && !verification.runs.is_empty();
+        verification.adopted = plan.adopted && !verification.runs.is_empty();
         if !others.is_empty() && verification.standing() != Standing::Failed {
-            verification.others = self.guard.others(terms, &others).await;
+            verification.others = self.guard.others(plan, &others).await;
         }
-        self.seen.keep_last(terms, others, &verification);
+        self.seen.keep_last(plan, others, &verification);
         EffectAnswer::VerificationFinished { verification }
     }
 
     /// Commands that change the tree (a lock file that was out of date) are run a second time, on the tree that they
     /// made: what they say then holds for it, unless they never leave it alone. Commands that pass are held against the
     /// checks of the beginning. Commands that pass although an agent saw them fail on this tree are run once more.
-    async fn prove(&self, terms: &Terms, seen_red: bool) -> Verification {
-        if terms.found
+    async fn prove(&self, plan: &VerifyPlan, seen_red: bool) -> Verification {
+        if plan.found
             && !seen_red
             && let Some(integrity) = self.guard.unchanged().await
         {
@@ -121,20 +126,20 @@ impl Performer {
             return Verification { tree, integrity: Some(integrity), ..Verification::default() };
         }
         self.guard.commands_begin().await;
-        let mut verification = self.run_on(self.tree().await, terms).await;
+        let mut verification = self.run_on(self.tree().await, plan).await;
         if verification.passed() && verification.tree_changed {
-            verification = self.run_on(self.tree().await, terms).await;
+            verification = self.run_on(self.tree().await, plan).await;
         }
         if self.seen.contradicts(&verification) || (seen_red && verification.passed()) {
             // What failed on the very same tree before may have passed by luck.
-            let again = self.run_on(self.tree().await, terms).await;
+            let again = self.run_on(self.tree().await, plan).await;
             self.seen.remember(&again);
             verification = Verification { flaky: verification.runs, ..again };
         }
         if !verification.passed() && !verification.runs.is_empty() {
-            verification.baseline = self.guard.on_the_base(terms, &verification.runs).await;
+            verification.baseline = self.guard.on_the_base(plan, &verification.runs).await;
         } else if verification.passed() && verification.doubt().is_none() {
-            verification = self.guard.judge(terms, verification).await;
+            verification = self.guard.judge(plan, verification).await;
             // Judging takes time, in which something that outlived the agents may have written.
             let now = self.tree().await;
             verification.stale = verification.tree.is_some() && now != verification.tree;
@@ -144,8 +149,8 @@ impl Performer {
         verification
     }
 
-    async fn run_on(&self, tree: Option<String>, terms: &Terms) -> Verification {
-        let runs = self.runner.run_all(&terms.commands, terms.timeout).await;
+    async fn run_on(&self, tree: Option<String>, plan: &VerifyPlan) -> Verification {
+        let runs = self.runner.run_all(&plan.commands, plan.timeout).await;
         let after = self.tree().await;
         let tree_changed = tree.is_some() && after.is_some() && tree != after;
         if tree_changed && let Some(was) = tree.clone() {

@@ -12,8 +12,8 @@ use rawko::tools::{Confinement, ToolContext, ToolRegistry};
 use rawko_core::agent::{AgentConfig, Permissions};
 use rawko_core::message::ToolCall;
 use rawko_core::policy::{
-    CONTROL_TOOLS, CallContext, Verdict, call_verdict, effective_permissions, is_control_tool, is_of_use,
-    permissions_of_calls, tool_verdict,
+    CONTROL_TOOLS, CallContext, Permission, call_permission, effective_permissions, is_control_tool,
+    is_of_use, permissions_of_calls, tool_permission,
 };
 use rawko_core::tool::ToolAccess;
 use serde_json::{Value, json};
@@ -114,13 +114,13 @@ fn list(workspace: &Workspace, agent: Option<&str>, as_json: bool) -> Result<Exi
     specs.extend(rawko_core::agent::control_tools());
     let verdict = |tool: &str| {
         let agent = agent?;
-        let verdict = tool_verdict(&agent.config, tool, &known);
+        let verdict = tool_permission(&agent.config, tool, &known);
         if !verdict.is_allowed() || is_of_use(tool, &granted(&rawko, agent)) {
             return Some(verdict);
         }
         let message =
             format!("{tool} is not offered: no host is granted. The user can add one to `permissions.net`.");
-        Some(Verdict::denied("permissions.net", message))
+        Some(Permission::denied("permissions.net", message))
     };
     let console = &workspace.console;
     if as_json {
@@ -180,7 +180,7 @@ fn check(workspace: &Workspace, arguments: &ToolsCheckArgs) -> Result<Exit, Fail
     };
     // Without arguments only the tool is checked.
     let verdict = match &input {
-        None => tool_verdict(&agent.config, tool, &names(&registry)),
+        None => tool_permission(&agent.config, tool, &names(&registry)),
         Some(input) => both_walls(&rawko, agent, &registry, &tool_call(tool, input.clone())),
     };
     let places = rawko.config().places_of_rule(&agent.config.name, verdict.rule());
@@ -199,8 +199,8 @@ fn check(workspace: &Workspace, arguments: &ToolsCheckArgs) -> Result<Exit, Fail
     let places = if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
     let rule = clean_line(&format!("{}{places}", verdict.rule()));
     let text = match &verdict {
-        Verdict::Allowed { .. } => format!("{} by {rule}\n", paint.good("allowed")),
-        Verdict::Denied { .. } => {
+        Permission::Allowed { .. } => format!("{} by {rule}\n", paint.good("allowed")),
+        Permission::Denied { .. } => {
             let why = verdict.explained().unwrap_or_default();
             format!("{} by {rule}\n{}\n", paint.bad("denied"), clean(&why))
         }
@@ -210,25 +210,30 @@ fn check(workspace: &Workspace, arguments: &ToolsCheckArgs) -> Result<Exit, Fail
 }
 
 /// The verdict of the policy on the request, and then of the tool on the real paths.
-fn both_walls(rawko: &Rawko, agent: &LoadedAgent, registry: &ToolRegistry, call: &ToolCall) -> Verdict {
-    let verdict = policy_verdict(rawko, agent, registry, call);
+fn both_walls(rawko: &Rawko, agent: &LoadedAgent, registry: &ToolRegistry, call: &ToolCall) -> Permission {
+    let verdict = policy_permission(rawko, agent, registry, call);
     if !verdict.is_allowed() || is_control_tool(&call.name) {
         return verdict;
     }
     let confinement = match rawko.confinement() {
         Ok(confinement) => confinement,
-        Err(error) => return Verdict::denied("permissions.require", error.to_string()),
+        Err(error) => return Permission::denied("permissions.require", error.to_string()),
     };
     match registry.check(&call.name, call.input.clone(), &context(rawko, agent, confinement)) {
         Ok(()) => verdict,
-        Err(refusal) => Verdict::denied(refusal.rule, refusal.message),
+        Err(refusal) => Permission::denied(refusal.rule, refusal.message),
     }
 }
 
-fn policy_verdict(rawko: &Rawko, agent: &LoadedAgent, registry: &ToolRegistry, call: &ToolCall) -> Verdict {
+fn policy_permission(
+    rawko: &Rawko,
+    agent: &LoadedAgent,
+    registry: &ToolRegistry,
+    call: &ToolCall,
+) -> Permission {
     let project = rawko.project().display().to_string();
     let context = here(rawko, &project, None);
-    call_verdict(&agent.config, &granted(rawko, agent), context, call, &names(registry))
+    call_permission(&agent.config, &granted(rawko, agent), context, call, &names(registry))
 }
 
 /// Where calls are judged: as in a run that begins now. `is_confined` may be known better.
@@ -266,7 +271,7 @@ fn carry_out(workspace: &Workspace, call: &ToolsCallArgs) -> Result<Exit, Failur
     let registry = rawko.tools()?;
     let request = tool_call(&call.name, input);
     let context = context(&rawko, agent, rawko.confinement()?);
-    let verdict = policy_verdict(&rawko, agent, &registry, &request);
+    let verdict = policy_permission(&rawko, agent, &registry, &request);
     if let Some(why) = verdict.explained() {
         return Err(Failure::new(Exit::Failed, format!("denied by {}: {why}", verdict.rule()))
             .with_hint(format!("`rawko tools list --agent {}` shows what it may use", agent.config.name)));

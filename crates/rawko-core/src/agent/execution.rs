@@ -5,9 +5,9 @@
 
 mod calls;
 mod continuing;
+mod failure;
 mod hearing;
 mod recording;
-mod trouble;
 mod turns;
 mod unapproved;
 mod window;
@@ -59,7 +59,7 @@ pub struct Execution {
     /// How many of the user's messages the agent was told, those in `unheard` included.
     heard: usize,
     /// The last call that failed, unless its tool succeeded since.
-    trouble: Option<ErrorInfo>,
+    last_error: Option<ErrorInfo>,
     /// Whether its report carries a verdict.
     judges: bool,
     report: Option<Reported>,
@@ -206,7 +206,7 @@ impl Execution {
             news: Vec::new(),
             unheard: Vec::new(),
             heard: 0,
-            trouble: None,
+            last_error: None,
             judges: agent.config.judges(),
             report: None,
             plan: None,

@@ -56,27 +56,27 @@ fn in_circles(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     if !certain && same < 2 {
         return None;
     }
-    let thinker = case.thinker(&last.agent)?;
-    Some(Ruling::select("in-circles", thinker, certain, "The same failed again: another approach is needed"))
+    let planner = case.planner_for(&last.agent)?;
+    Some(Ruling::select("in-circles", planner, certain, "The same failed again: another approach is needed"))
 }
 
 /// rawko or the model ended the execution.
 fn stopped(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     match last.ended()? {
         ExecutionEnd::Stalled => {
-            let thinker = case.thinker(&last.agent)?;
+            let planner = case.planner_for(&last.agent)?;
             Some(Ruling::select(
                 "stalled",
-                thinker,
+                planner,
                 true,
                 "It went round in circles: another approach is needed",
             ))
         }
         ExecutionEnd::Refusal => {
-            let thinker = case.thinker(&last.agent)?;
+            let planner = case.planner_for(&last.agent)?;
             Some(Ruling::select(
                 "refused",
-                thinker,
+                planner,
                 false,
                 "The model declined: the work has to be put differently",
             ))
@@ -91,8 +91,8 @@ fn stopped(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
             ))
         }
         ExecutionEnd::Budget => {
-            let thinker = case.thinker(&last.agent)?;
-            Some(Ruling::select("own-budget-used-up", thinker, false, "It cannot go on"))
+            let planner = case.planner_for(&last.agent)?;
+            Some(Ruling::select("own-budget-used-up", planner, false, "It cannot go on"))
         }
         ExecutionEnd::Reported | ExecutionEnd::EndTurn | ExecutionEnd::MaxIterations => None,
     }
@@ -120,10 +120,10 @@ fn rejected(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
         return None;
     }
     if case.record.rejections() >= MAX_REJECTIONS {
-        let thinker = case.thinker(&last.agent)?;
+        let planner = case.planner_for(&last.agent)?;
         return Some(Ruling::select(
             "rejected-again",
-            thinker,
+            planner,
             false,
             "The work was rejected again and again",
         ));
@@ -137,8 +137,10 @@ fn rejected(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
         Some(Successor::Agent(name)) if name != last.agent => Some(Worker { name, sure: true }),
         Some(Successor::Agent(_) | Successor::End) | None => None,
     };
-    match successor.or_else(|| case.fixer()) {
-        Some(fixer) if fixer.name != last.agent => Some(Ruling::select("rejected", fixer, true, &reason)),
+    match successor.or_else(|| case.implementer()) {
+        Some(implementer) if implementer.name != last.agent => {
+            Some(Ruling::select("rejected", implementer, true, &reason))
+        }
         Some(_) | None => Some(Ruling::go_on("rejected", false, &reason)),
     }
 }
@@ -162,19 +164,26 @@ fn failed(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
         Some(Successor::Agent(_) | Successor::End) | None => None,
     };
     if last.verdict() == Some(Verdict::Blocked) {
-        let thinker = case.thinker(&last.agent)?;
-        return Some(Ruling::select("blocked", thinker, false, "It could not judge: another way is needed"));
+        let planner = case.planner_for(&last.agent)?;
+        return Some(Ruling::select("blocked", planner, false, "It could not judge: another way is needed"));
     }
     match case.team.role(&last.agent) {
         Some((AgentRole::Test | AgentRole::Review, sure)) => {
-            let fixer = successor.or_else(|| case.fixer()).filter(|fixer| fixer.name != last.agent)?;
+            let implementer = successor
+                .or_else(|| case.implementer())
+                .filter(|implementer| implementer.name != last.agent)?;
             // If no check could run, a change would repair nothing.
             let found = sure && case.record.checks() != Checks::Unavailable;
-            Some(Ruling::select("found-a-fault", fixer, found, "It found something that has to be repaired"))
+            Some(Ruling::select(
+                "found-a-fault",
+                implementer,
+                found,
+                "It found something that has to be repaired",
+            ))
         }
         Some((AgentRole::Implement, sure)) => {
-            let thinker = successor.or_else(|| case.thinker(&last.agent))?;
-            Some(Ruling::select("cannot-be-done-so", thinker, sure, "It could not be done in this way"))
+            let planner = successor.or_else(|| case.planner_for(&last.agent))?;
+            Some(Ruling::select("cannot-be-done-so", planner, sure, "It could not be done in this way"))
         }
         Some((AgentRole::Plan, _)) => Some(Ruling::retry("no-plan-was-made", false, "There is no plan yet")),
         Some((AgentRole::Other, _)) | None => {
@@ -196,17 +205,17 @@ fn checks_red(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     if case.record.checks() != Checks::Failed || !(case.record.wrote() || verified) {
         return None;
     }
-    let fixer = case.fixer()?;
-    if fixer.name == last.agent && case.record.in_a_row() >= MAX_FIX_ATTEMPTS {
-        let thinker = case.thinker(&last.agent)?;
-        return Some(Ruling::select("checks-fail-on", thinker, false, "Its checks fail again and again"));
+    let implementer = case.implementer()?;
+    if implementer.name == last.agent && case.record.in_a_row() >= MAX_FIX_ATTEMPTS {
+        let planner = case.planner_for(&last.agent)?;
+        return Some(Ruling::select("checks-fail-on", planner, false, "Its checks fail again and again"));
     }
-    if fixer.name == last.agent {
+    if implementer.name == last.agent {
         let reason = case.failing("Its checks failed after the last change");
         return Some(Ruling::go_on("checks-failed", true, &reason));
     }
     let reason = case.failing("The checks failed after the last change");
-    Some(Ruling::select("checks-failed", fixer, true, &reason))
+    Some(Ruling::select("checks-failed", implementer, true, &reason))
 }
 
 /// rawko ran the checks on the tree as it is, and they passed. Where none of them failed before the run, they do not show
@@ -255,7 +264,8 @@ fn checks_stand(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     if !is_over || !case.record.wrote() {
         return None;
     }
-    let is_first = case.record.in_a_row() == 1 && case.fixer().is_some_and(|fixer| fixer.name == last.agent);
+    let is_first = case.record.in_a_row() == 1
+        && case.implementer().is_some_and(|implementer| implementer.name == last.agent);
     match case.reviewer_since_change() {
         // To mend it may be the task.
         Some(_) if is_first && verification.standing() == Standing::RedBefore => {
@@ -284,7 +294,7 @@ fn planned(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     if asks_only(case.task) && !case.record.wrote() {
         return Some(Ruling::done("reported", false, last));
     }
-    let worker = case.fixer()?;
+    let worker = case.implementer()?;
     Some(Ruling::select("planned-in-words", worker, false, "It said what to do, and recorded no plan"))
 }
 
@@ -395,10 +405,10 @@ fn reviewed(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
         return Some(Ruling::select("steps-open", worker, sure, "Steps of the plan are still to be done"));
     }
     if last.denied().iter().any(|tool| tool == "Write" || tool == "Edit") {
-        let fixer = case.fixer()?;
+        let implementer = case.implementer()?;
         return Some(Ruling::select(
             "wanted-a-change",
-            fixer,
+            implementer,
             false,
             "It tried to change something and may not",
         ));

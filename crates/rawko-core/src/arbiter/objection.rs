@@ -171,17 +171,17 @@ fn verdict_against(record: &ExecutionRecord<'_>) -> Option<Objection> {
     None
 }
 
-/// The newest red check that no later one takes back, and whether it is excused: nothing was changed, and the agent that
+/// The newest red check that no later pass supersedes, and whether it is excused: nothing was changed, and the agent that
 /// ran it approves, because running it was its task.
 fn red_check(record: &ExecutionRecord<'_>) -> Option<(RedCheck, bool)> {
-    let mut greens = Greens::default();
+    let mut passes = Passes::default();
     let mut since = CommandEffect::Reads;
     for entry in record.newest_first() {
         for fact in entry.commands().iter().rev() {
             let followed_by = since.max(entry.followed_by(fact));
             match fact.result() {
-                CommandResult::Passed => greens.add(fact),
-                CommandResult::Failed if fact.is_check && !greens.take_back(fact) => {
+                CommandResult::Passed => passes.add(fact),
+                CommandResult::Failed if fact.is_check && !passes.supersede(fact) => {
                     let red = RedCheck {
                         agent: entry.agent.clone(),
                         command: fact.command.clone(),
@@ -204,17 +204,17 @@ fn red_check(record: &ExecutionRecord<'_>) -> Option<(RedCheck, bool)> {
 
 /// The commands that passed after the one that is looked at.
 #[derive(Default)]
-struct Greens<'a> {
+struct Passes<'a> {
     facts: Vec<&'a CommandFact>,
 }
 
-impl<'a> Greens<'a> {
+impl<'a> Passes<'a> {
     fn add(&mut self, fact: &'a CommandFact) {
         self.facts.push(fact);
     }
 
-    /// Whether they take a red check back: the same check, or checks of all its runners that ran no fewer tests.
-    fn take_back(&self, red: &CommandFact) -> bool {
+    /// Whether they supersede a red check: the same check, or checks of all its runners that ran no fewer tests.
+    fn supersede(&self, red: &CommandFact) -> bool {
         if self.facts.iter().any(|fact| facts::are_same_checks(&fact.command, &red.command)) {
             return true;
         }

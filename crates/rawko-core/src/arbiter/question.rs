@@ -71,7 +71,7 @@ impl ArbiterQuestion {
     /// # Errors
     /// The decision is a COMPLETE against the record, or against a verification that failed on this tree and would fail
     /// again: the ruling that stands in for it.
-    pub fn upheld(&self, decision: Decision) -> Result<Decision, Ruling> {
+    pub fn checked(&self, decision: Decision) -> Result<Decision, Ruling> {
         let case = match self {
             Self::Select(input) => Case::of_selection(input),
             Self::Evaluate { input, agents } => Case::of_progress(input, agents),

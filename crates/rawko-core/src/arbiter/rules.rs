@@ -40,14 +40,14 @@ pub struct Ruling {
 #[must_use]
 pub fn rule_on_selection(input: &SelectAgentInput) -> Option<Ruling> {
     let case = Case::of_selection(input);
-    selecting::rule(&case, input.last_error.as_ref()).map(|ruling| case.upheld(ruling))
+    selecting::rule(&case, input.last_error.as_ref()).map(|ruling| case.checked(ruling))
 }
 
 /// Decides what follows an execution, if a rule fits. `agents` are those that can be chosen.
 #[must_use]
 pub fn rule_on_progress(input: &EvaluateProgressInput, agents: &[AgentDescription]) -> Option<Ruling> {
     let case = Case::of_progress(input, agents);
-    judging::rule(&case, &input.last_execution).map(|ruling| case.upheld(ruling))
+    judging::rule(&case, &input.last_execution).map(|ruling| case.checked(ruling))
 }
 
 /// The input of a question in the form that rules read.
@@ -87,7 +87,7 @@ impl<'a> Case<'a> {
     /// A ruling that is not COMPLETE against the record, and is certain of a COMPLETE only if checks passed after the
     /// last change, whoever judged last approved, and no other command failed: it may have been a check that is not known
     /// as one.
-    fn upheld(&self, ruling: Ruling) -> Ruling {
+    fn checked(&self, ruling: Ruling) -> Ruling {
         if let Some(instead) = self.against_record(&ruling.decision) {
             return instead;
         }
@@ -141,8 +141,8 @@ impl<'a> Case<'a> {
     }
 
     pub(super) fn back_to_work(&self, reason: &str) -> Ruling {
-        match self.fixer() {
-            Some(fixer) => Ruling::select(AGAINST_THE_RECORD, fixer, true, reason),
+        match self.implementer() {
+            Some(implementer) => Ruling::select(AGAINST_THE_RECORD, implementer, true, reason),
             None => Ruling::retry(AGAINST_THE_RECORD, false, reason),
         }
     }
@@ -165,7 +165,7 @@ impl<'a> Case<'a> {
     }
 
     /// The agent that changes files: the developer, or the only agent.
-    pub(super) fn fixer(&self) -> Option<Worker<'a>> {
+    pub(super) fn implementer(&self) -> Option<Worker<'a>> {
         self.agent_for(AgentRole::Implement)
             .or_else(|| self.team.only().map(|name| Worker { name, sure: true }))
     }
@@ -175,15 +175,15 @@ impl<'a> Case<'a> {
     pub(super) fn worker_for(&self, step: &PlanStep) -> Option<Worker<'a>> {
         match role_of_step(&step.description) {
             Some(role) => {
-                let worker = self.agent_for(role).or_else(|| self.fixer())?;
+                let worker = self.agent_for(role).or_else(|| self.implementer())?;
                 Some(Worker { sure: false, ..worker })
             }
-            None => self.fixer(),
+            None => self.implementer(),
         }
     }
 
     /// The agent that finds another approach when `but` is stuck: the planner, unless it is the planner that is stuck.
-    pub(super) fn thinker(&self, but: &str) -> Option<Worker<'a>> {
+    pub(super) fn planner_for(&self, but: &str) -> Option<Worker<'a>> {
         let planner = self.agent_for(AgentRole::Plan).filter(|planner| planner.name != but);
         planner.or_else(|| {
             let other = self.team.nearest(&self.state(), but)?;

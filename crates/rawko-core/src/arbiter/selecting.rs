@@ -40,7 +40,8 @@ pub(super) fn rule(case: &Case<'_>, error: Option<&ErrorContext>) -> Option<Ruli
             None => beginning(case),
         },
         Some(last) if last.status == ExecutionStatus::Cancelled => {
-            let worker = case.open_step().and_then(|step| case.worker_for(step)).or_else(|| case.fixer())?;
+            let worker =
+                case.open_step().and_then(|step| case.worker_for(step)).or_else(|| case.implementer())?;
             let planned = case.open_step().is_some();
             Some(Ruling::select(
                 "after-an-interruption",
@@ -101,15 +102,18 @@ fn after_error(case: &Case<'_>, error: &ErrorContext) -> Option<Ruling> {
         {
             stuck(case, error, same >= OFTEN)
         }
-        _ if !can_retry => {
-            Some(Ruling::select("cannot-retry", case.thinker(&error.agent)?, false, "It cannot try again"))
-        }
+        _ if !can_retry => Some(Ruling::select(
+            "cannot-retry",
+            case.planner_for(&error.agent)?,
+            false,
+            "It cannot try again",
+        )),
         ErrorCategory::Timeout => {
             Some(Ruling::retry("took-too-long", true, "It may only have been too much at once"))
         }
         ErrorCategory::ToolFailure if is_missing_program(&error.message) => Some(Ruling::select(
             "program-missing",
-            case.thinker(&error.agent)?,
+            case.planner_for(&error.agent)?,
             false,
             "The program is not there for anybody",
         )),
@@ -128,11 +132,11 @@ fn after_verification(case: &Case<'_>, error: &ErrorContext) -> Option<Ruling> {
     if case.facts.repetition.is_some() {
         return stuck(case, error, true);
     }
-    let fixer = case.fixer()?;
+    let implementer = case.implementer()?;
     if error.tool.as_deref() == Some(RECORD) {
-        return Some(Ruling::select("record-against-it", fixer, true, &error.message));
+        return Some(Ruling::select("record-against-it", implementer, true, &error.message));
     }
-    Some(Ruling::select("verification-failed", fixer, true, &error.message))
+    Some(Ruling::select("verification-failed", implementer, true, &error.message))
 }
 
 impl Case<'_> {
@@ -148,10 +152,10 @@ impl Case<'_> {
 }
 
 fn stuck(case: &Case<'_>, error: &ErrorContext, certain: bool) -> Option<Ruling> {
-    let thinker = case.thinker(&error.agent)?;
+    let planner = case.planner_for(&error.agent)?;
     Some(Ruling::select(
         "same-error-again",
-        thinker,
+        planner,
         certain,
         "The same error again: another approach is needed",
     ))
@@ -162,8 +166,9 @@ fn after_denial(case: &Case<'_>, error: &ErrorContext) -> Option<Ruling> {
     let tool = error.tool.as_deref().unwrap_or_default();
     if !tool.is_empty() && !case.team.has_tool(&error.agent, tool) {
         let able = case.team.with_tool(tool, &error.agent);
-        let fixer = case.fixer().filter(|fixer| able.contains(&fixer.name));
-        let worker = fixer.or_else(|| able.first().map(|name| Worker { name, sure: able.len() == 1 }))?;
+        let implementer = case.implementer().filter(|implementer| able.contains(&implementer.name));
+        let worker =
+            implementer.or_else(|| able.first().map(|name| Worker { name, sure: able.len() == 1 }))?;
         return Some(Ruling::select(
             "tool-not-allowed",
             worker,
@@ -171,8 +176,8 @@ fn after_denial(case: &Case<'_>, error: &ErrorContext) -> Option<Ruling> {
             "It lacks the tool, and this one has it",
         ));
     }
-    let thinker = case.thinker(&error.agent)?;
-    Some(Ruling::select("not-allowed", thinker, false, "The rules will not change: another way is needed"))
+    let planner = case.planner_for(&error.agent)?;
+    Some(Ruling::select("not-allowed", planner, false, "The rules will not change: another way is needed"))
 }
 
 fn is_missing_program(message: &str) -> bool {
@@ -213,7 +218,7 @@ fn beginning(case: &Case<'_>) -> Option<Ruling> {
             Some(Ruling::select("beginning", worker, plainly_long || is_checked, reason))
         }
         None => {
-            let worker = case.fixer()?;
+            let worker = case.implementer()?;
             Some(Ruling::select("beginning-without-planner", worker, true, reason))
         }
     }

@@ -23,7 +23,7 @@ fn explained(memories: &[Memory], task: &str, max: u32) -> String {
     let agent = serde_json::from_value(json!({"name": "developer", "systemPrompt": ""})).unwrap();
     let recipient = Recipient::of(&agent, max, Importance::Low);
     let query = Query::new(task, "developer", None);
-    let around = Surroundings { now: NOW, ..Surroundings::default() };
+    let around = RankInput { now: NOW, ..RankInput::default() };
     let selection = rank(memories, &query, &recipient, &around).choose(&BTreeMap::new());
     let mut text = String::new();
     for one in &selection.chosen {

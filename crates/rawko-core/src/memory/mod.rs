@@ -55,7 +55,7 @@ pub use reference::{reference_key, referred_keys};
 pub use score::Score;
 pub use secret::holds_token;
 pub use select::{
-    Chosen, Contradiction, LeftOut, Memory, Ranking, Reason, Selection, Similarity, Surroundings, rank,
+    Chosen, Contradiction, LeftOut, Memory, RankInput, Ranking, Reason, Selection, Similarity, rank,
     shortlist_len, superseded,
 };
 pub use slug::slug;

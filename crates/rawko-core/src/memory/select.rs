@@ -64,7 +64,7 @@ pub struct Similarity {
 
 /// What selection depends on besides memories, query and agent.
 #[derive(Debug, Clone, Default)]
-pub struct Surroundings {
+pub struct RankInput {
     /// What earlier uses say, by path.
     pub feedback: BTreeMap<String, Feedback>,
     /// Similarity of meaning, by path; empty where it is switched off.
@@ -82,7 +82,7 @@ pub struct Ranking<'a> {
     retired: BTreeSet<&'a str>,
     recipient: &'a Recipient,
     query: &'a Query,
-    around: &'a Surroundings,
+    around: &'a RankInput,
     untried: u32,
 }
 
@@ -236,7 +236,7 @@ pub fn rank<'a>(
     memories: impl IntoIterator<Item = &'a Memory>,
     query: &'a Query,
     recipient: &'a Recipient,
-    around: &'a Surroundings,
+    around: &'a RankInput,
 ) -> Ranking<'a> {
     let memories: Vec<&Memory> = memories.into_iter().collect();
     let superseded = superseded(memories.iter().copied());

@@ -23,7 +23,7 @@ fn recipient(options: &Value) -> Recipient {
 
 fn select(memories: &[Memory], options: &Value, stale: &[(&str, Staleness)]) -> Selection {
     let query = Query::new("Fix the auth module", "developer", None);
-    let around = Surroundings { now: NOW, ..Surroundings::default() };
+    let around = RankInput { now: NOW, ..RankInput::default() };
     let stale = stale.iter().map(|(path, staleness)| ((*path).to_owned(), staleness.clone())).collect();
     let recipient = recipient(options);
     rank(memories, &query, &recipient, &around).choose(&stale)
@@ -171,7 +171,7 @@ fn what_speaks_of_a_changed_tree_is_demoted() {
 fn feedback_and_meaning_count() {
     let memories = [memory("used", json!({})), memory("near", json!({"whenToUse": "money matters"}))];
     let query = Query::new("Fix the auth module", "developer", None);
-    let mut around = Surroundings { now: NOW, ..Surroundings::default() };
+    let mut around = RankInput { now: NOW, ..RankInput::default() };
     around.feedback.insert("used".to_owned(), Feedback { uses: 4, misled: 2, ..Feedback::default() });
     around.semantic.insert("near".to_owned(), Similarity { cosine: 0.62, matches: true });
     let recipient = recipient(&json!({}));

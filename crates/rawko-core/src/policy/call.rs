@@ -1,8 +1,8 @@
-//! The verdict on one tool call: the tool first, then what its arguments ask for.
+//! The permission on one tool call: the tool first, then what its arguments ask for.
 
 use crate::agent::{AgentConfig, Permissions, SKILL, SkillChoice};
 use crate::message::ToolCall;
-use crate::policy::{Verdict, bash, nearest_name, permissions_of_calls, tool_verdict};
+use crate::policy::{Permission, bash, nearest_name, permissions_of_calls, tool_permission};
 
 /// Name of the tool whose `command` the `bashFilter` judges.
 pub const BASH: &str = "Bash";
@@ -19,24 +19,24 @@ pub struct CallContext<'a> {
 /// Whether `agent` may make `call`. `permissions` are what it may touch in the end
 /// ([`effective_permissions`](crate::policy::effective_permissions)), `known` are the names of all tools of the run.
 #[must_use]
-pub fn call_verdict<S: AsRef<str>>(
+pub fn call_permission<S: AsRef<str>>(
     agent: &AgentConfig,
     permissions: &Permissions,
     context: CallContext<'_>,
     call: &ToolCall,
     known: &[S],
-) -> Verdict {
-    let verdict = tool_verdict(agent, &call.name, known);
-    if call.name == SKILL && verdict.is_allowed() {
-        return skill_verdict(agent, call).unwrap_or(verdict);
+) -> Permission {
+    let permission = tool_permission(agent, &call.name, known);
+    if call.name == SKILL && permission.is_allowed() {
+        return skill_permission(agent, call).unwrap_or(permission);
     }
-    if call.name != BASH || !verdict.is_allowed() {
-        return verdict;
+    if call.name != BASH || !permission.is_allowed() {
+        return permission;
     }
     let filter = agent.tools.bash_filter.as_ref();
     let is_filtered = filter.is_some() || permissions.run.is_some();
     // A call without a command runs nothing: the tool's schema refuses it.
-    let Some(command) = call.input.get("command").and_then(|c| c.as_str()) else { return verdict };
+    let Some(command) = call.input.get("command").and_then(|c| c.as_str()) else { return permission };
     let own = agent.permissions.clone().unwrap_or_default();
     let calls = permissions_of_calls(agent, permissions);
     let rules = bash::BashRules {
@@ -49,21 +49,21 @@ pub fn call_verdict<S: AsRef<str>>(
         is_confined: context.is_confined,
         project: context.project,
     };
-    match bash::verdict(rules, command) {
-        denied @ Verdict::Denied { .. } => denied,
-        allowed @ Verdict::Allowed { .. } if is_filtered => allowed,
+    match bash::permission(rules, command) {
+        denied @ Permission::Denied { .. } => denied,
+        allowed @ Permission::Allowed { .. } if is_filtered => allowed,
         // No list says what may run: what holds it is said, if anything does.
-        Verdict::Allowed { .. } if context.is_confined => {
-            Verdict::allowed("sandbox (no bashFilter: what permissions grant)")
+        Permission::Allowed { .. } if context.is_confined => {
+            Permission::allowed("sandbox (no bashFilter: what permissions grant)")
         }
-        Verdict::Allowed { .. } => {
-            Verdict::allowed("tools.bashFilter (absent: all; nothing confines it to permissions)")
+        Permission::Allowed { .. } => {
+            Permission::allowed("tools.bashFilter (absent: all; nothing confines it to permissions)")
         }
     }
 }
 
 /// The denial of a skill that is not among the agent's own.
-fn skill_verdict(agent: &AgentConfig, call: &ToolCall) -> Option<Verdict> {
+fn skill_permission(agent: &AgentConfig, call: &ToolCall) -> Option<Permission> {
     let own = agent.skills.as_ref()?;
     let wanted = call.input.get("name").and_then(|name| name.as_str()).filter(|name| !own.includes(name))?;
     let has = match own {
@@ -81,7 +81,7 @@ fn skill_verdict(agent: &AgentConfig, call: &ToolCall) -> Option<Verdict> {
     );
     let lift =
         format!("add `- {wanted}` under skills of agent `{name}` (`rawko skills list` names them all)");
-    Some(Verdict::denied("skills", message).lifted_by(Some(lift)))
+    Some(Permission::denied("skills", message).lifted_by(Some(lift)))
 }
 
 #[cfg(test)]
@@ -99,10 +99,10 @@ mod tests {
         let input = json!({"command": command});
         let call = ToolCall { id: "1".into(), name: BASH.into(), input, invalid_input: None, withheld: None };
         let permissions = agent.permissions.clone().unwrap_or_default();
-        let verdict = call_verdict(&agent, &permissions, HERE, &call, &[BASH]);
-        assert_eq!((!verdict.is_allowed()).then(|| verdict.rule()), denied_by, "{verdict:?}");
+        let permission = call_permission(&agent, &permissions, HERE, &call, &[BASH]);
+        assert_eq!((!permission.is_allowed()).then(|| permission.rule()), denied_by, "{permission:?}");
         // What only the user can change is not said to the model.
-        if let Verdict::Denied { message, would_allow, .. } = &verdict {
+        if let Permission::Denied { message, would_allow, .. } = &permission {
             for key in ["permissions.", "bashFilter", "To allow", "rawko "] {
                 assert!(!message.contains(key), "{message}");
             }
@@ -157,24 +157,24 @@ mod tests {
 
     #[test]
     fn an_agent_gets_its_own_skills_alone() {
-        let verdict = |own: Value, wanted: &str| {
+        let permission = |own: Value, wanted: &str| {
             let agent = json!({"name": "tester", "systemPrompt": "Test.", "skills": own});
             let agent: AgentConfig = serde_json::from_value(agent).unwrap();
             let input = json!({ "name": wanted });
             let call =
                 ToolCall { id: "1".into(), name: SKILL.into(), input, invalid_input: None, withheld: None };
-            call_verdict(&agent, &Permissions::default(), HERE, &call, &[SKILL])
+            call_permission(&agent, &Permissions::default(), HERE, &call, &[SKILL])
         };
-        assert!(verdict(json!(["pdf"]), "pdf").is_allowed());
+        assert!(permission(json!(["pdf"]), "pdf").is_allowed());
         assert!(
-            verdict(json!(null), "pdf").is_allowed(),
+            permission(json!(null), "pdf").is_allowed(),
             "a tool of that name from before there were skills"
         );
-        let denied = verdict(json!(["pdf", "ppt"]), "release");
-        let Verdict::Denied { rule, message, .. } = &denied else { panic!("{denied:?}") };
+        let denied = permission(json!(["pdf", "ppt"]), "release");
+        let Permission::Denied { rule, message, .. } = &denied else { panic!("{denied:?}") };
         assert_eq!(rule, "skills");
         assert!(message.contains("`release`. You have: pdf, ppt."), "{message}");
-        assert!(!verdict(json!(false), "pdf").is_allowed());
+        assert!(!permission(json!(false), "pdf").is_allowed());
     }
 
     #[track_caller]
@@ -184,9 +184,9 @@ mod tests {
         let granted: Permissions = serde_json::from_value(granted.clone()).unwrap();
         let input = json!({"command": "rm x"});
         let call = ToolCall { id: "1".into(), name: BASH.into(), input, invalid_input: None, withheld: None };
-        let verdict = call_verdict(&agent, &granted, HERE, &call, &[BASH]);
-        assert_eq!(verdict.would_allow(), Some(change));
-        let message = verdict.denial().unwrap().content;
+        let permission = call_permission(&agent, &granted, HERE, &call, &[BASH]);
+        assert_eq!(permission.would_allow(), Some(change));
+        let message = permission.denial().unwrap().content;
         assert!(message.contains("`rm` is not listed: you may run ls. Use these"), "{message}");
     }
 

@@ -9,7 +9,7 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-use super::tools::tool_verdict;
+use super::tools::tool_permission;
 use crate::agent::AgentConfig;
 use crate::error::ErrorCode;
 use crate::message::ToolCall;
@@ -76,7 +76,7 @@ pub(super) fn deferred<'a>(agent: &AgentConfig, specs: &'a [ToolSpec]) -> Vec<&'
     let known: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
     let usable = specs.iter().filter(|spec| is_mcp_tool(&spec.name));
     let usable: Vec<&ToolSpec> =
-        usable.filter(|spec| tool_verdict(agent, &spec.name, &known).is_allowed()).collect();
+        usable.filter(|spec| tool_permission(agent, &spec.name, &known).is_allowed()).collect();
     let bytes: usize = usable.iter().map(|spec| size(spec)).sum();
     if usable.len() > MOST_DIRECT || bytes > MOST_DIRECT_BYTES { usable } else { Vec::new() }
 }

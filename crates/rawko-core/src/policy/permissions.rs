@@ -5,7 +5,7 @@
 //! project lies. A pair that cannot be compared (one absolute, one relative) has nothing in common, which
 //! is the narrow answer.
 
-use super::tools::tool_verdict;
+use super::tools::tool_permission;
 use crate::agent::{AgentConfig, Ask, Permissions};
 
 /// What an agent may touch in the end.
@@ -58,7 +58,7 @@ const EDITING: [&str; 2] = ["Edit", "Write"];
 /// too, and nothing for writing if it has no tool that changes files. Such an agent does not write by a command either.
 #[must_use]
 pub fn permissions_of_calls(agent: &AgentConfig, granted: &Permissions) -> Permissions {
-    let writes = EDITING.iter().any(|tool| tool_verdict(agent, tool, &EDITING).is_allowed());
+    let writes = EDITING.iter().any(|tool| tool_permission(agent, tool, &EDITING).is_allowed());
     Permissions {
         run: listed_programs(agent, granted),
         write: if writes { granted.write.clone() } else { Some(Vec::new()) },

@@ -2,7 +2,7 @@
 //! patterns.
 
 use crate::agent::{AgentConfig, Ask, Permissions, REPORT, SKILL, report_tool};
-use crate::policy::Verdict;
+use crate::policy::Permission;
 use crate::policy::mcp::{deferred, entry_covers, stand_ins};
 use crate::tool::ToolSpec;
 
@@ -27,12 +27,12 @@ pub fn is_control_tool(tool: &str) -> bool {
 /// Names are compared exactly: a case variant is an unknown tool, so that no second spelling of a name
 /// can slip past `tools.blocked`.
 #[must_use]
-pub fn tool_verdict<S: AsRef<str>>(agent: &AgentConfig, tool: &str, known: &[S]) -> Verdict {
+pub fn tool_permission<S: AsRef<str>>(agent: &AgentConfig, tool: &str, known: &[S]) -> Permission {
     if is_control_tool(tool) {
-        return Verdict::allowed("control tool");
+        return Permission::allowed("control tool");
     }
     if !known.iter().any(|name| name.as_ref() == tool) {
-        return Verdict::denied("unknown tool", unknown_message(tool, known));
+        return Permission::denied("unknown tool", unknown_message(tool, known));
     }
     let name = &agent.name;
     if let Some(entry) = agent.tools.blocked.iter().find(|blocked| entry_covers(blocked, tool)) {
@@ -46,35 +46,37 @@ pub fn tool_verdict<S: AsRef<str>>(agent: &AgentConfig, tool: &str, known: &[S])
              without it."
         );
         let lift = format!("remove `- {entry}` under tools.blocked of agent `{name}`");
-        return Verdict::denied("tools.blocked", message).lifted_by(Some(lift));
+        return Permission::denied("tools.blocked", message).lifted_by(Some(lift));
     }
     // A run with skills says of each agent which ones it has. With them comes the tool, whatever `tools.allowed` lists.
     if tool == SKILL
         && let Some(skills) = &agent.skills
     {
         if !skills.is_none() {
-            return Verdict::allowed("skills");
+            return Permission::allowed("skills");
         }
         let message =
             format!("Agent `{name}` may not use the tool `{tool}`: it has no skills. Continue without it.");
         let lift = format!("name skills under skills of agent `{name}` (`rawko skills list` names them all)");
-        return Verdict::denied("skills", message).lifted_by(Some(lift));
+        return Permission::denied("skills", message).lifted_by(Some(lift));
     }
     match &agent.tools.allowed {
-        None => Verdict::allowed("tools.allowed (absent: all)"),
-        Some(allowed) if allowed.iter().any(|a| entry_covers(a, tool)) => Verdict::allowed("tools.allowed"),
+        None => Permission::allowed("tools.allowed (absent: all)"),
+        Some(allowed) if allowed.iter().any(|a| entry_covers(a, tool)) => {
+            Permission::allowed("tools.allowed")
+        }
         Some(_) => {
             let message = format!(
                 "Agent `{name}` may not use the tool `{tool}`: it is not one of its tools. Use those that this \
                  conversation offers, or leave it to an agent that has it: say so in your report."
             );
             let lift = format!("add `- {tool}` under tools.allowed of agent `{name}`");
-            Verdict::denied("tools.allowed", message).lifted_by(Some(lift))
+            Permission::denied("tools.allowed", message).lifted_by(Some(lift))
         }
     }
 }
 
-/// The tools that a request of `agent` offers: those that [`tool_verdict`] allows, in the given order, and `Report` in
+/// The tools that a request of `agent` offers: those that [`tool_permission`] allows, in the given order, and `Report` in
 /// the form of the agent's role. Where there are many tools of MCP servers among them, two others come in their place, by
 /// which they are found and called.
 #[must_use]
@@ -82,7 +84,7 @@ pub fn offered_tools(agent: &AgentConfig, specs: &[ToolSpec]) -> Vec<ToolSpec> {
     let known: Vec<&str> = specs.iter().map(|s| s.name.as_str()).collect();
     let deferred = deferred(agent, specs);
     let is_deferred = |spec: &ToolSpec| deferred.iter().any(|other| other.name == spec.name);
-    let offered = specs.iter().filter(|s| tool_verdict(agent, &s.name, &known).is_allowed());
+    let offered = specs.iter().filter(|s| tool_permission(agent, &s.name, &known).is_allowed());
     let own = |spec: &ToolSpec| {
         if spec.name == REPORT && agent.judges() { report_tool(agent.role) } else { spec.clone() }
     };
@@ -138,9 +140,9 @@ mod tests {
 
     #[track_caller]
     fn check(tools: &serde_json::Value, tool: &str, allowed: bool, parts: &[&str]) {
-        let verdict = tool_verdict(&agent(tools), tool, &KNOWN);
-        assert_eq!(verdict.is_allowed(), allowed, "{verdict:?}");
-        let text = format!("{verdict:?}");
+        let permission = tool_permission(&agent(tools), tool, &KNOWN);
+        assert_eq!(permission.is_allowed(), allowed, "{permission:?}");
+        let text = format!("{permission:?}");
         for part in parts {
             assert!(text.contains(part), "{part:?} is missing in {text}");
         }
@@ -159,8 +161,8 @@ mod tests {
     fn check_skill(config: &serde_json::Value, allowed: bool, rule: &str) {
         let mut agent = agent(&config["tools"]);
         agent.skills = serde_json::from_value(config["skills"].clone()).unwrap();
-        let verdict = tool_verdict(&agent, SKILL, &["Read", SKILL]);
-        assert_eq!((verdict.is_allowed(), verdict.rule()), (allowed, rule), "{config}");
+        let permission = tool_permission(&agent, SKILL, &["Read", SKILL]);
+        assert_eq!((permission.is_allowed(), permission.rule()), (allowed, rule), "{config}");
     }
 
     #[test]

@@ -87,7 +87,7 @@ impl Ledger {
             return Some(spent);
         }
         let current = &self.machine.context().current_mode;
-        if self.detector.demand() >= Alarm::Change && agent == current {
+        if self.detector.pending_alarm() >= Alarm::Change && agent == current {
             return Some(self.circle());
         }
         let alarm = self.detector.if_switched(current, agent);
@@ -189,7 +189,7 @@ impl Ledger {
         outcome: &ToolOutcome,
     ) {
         let alarm = self.detector.call(call, access, outcome);
-        self.detector.heed(alarm);
+        self.detector.raise(alarm);
         if alarm == Alarm::Nudge
             && let Some(Repetition { what, times, change_at, .. }) = self.detector.noticed()
         {
@@ -198,7 +198,7 @@ impl Ledger {
             ));
         }
         let alarm = self.detector.failed_alike(call);
-        self.detector.heed(alarm);
+        self.detector.raise(alarm);
         if alarm == Alarm::Nudge
             && let Some(Repetition { what, times, .. }) = self.detector.noticed()
         {
@@ -211,7 +211,7 @@ impl Ledger {
     /// Looks at how many model calls brought nothing, now that a turn is over. The agent is warned once.
     pub(super) fn watch_progress(&mut self, execution: &mut Execution) {
         let alarm = self.detector.patience();
-        self.detector.heed(alarm);
+        self.detector.raise(alarm);
         if alarm == Alarm::Nudge
             && let Some(Repetition { what, times, change_at, .. }) = self.detector.noticed()
         {
@@ -225,7 +225,7 @@ impl Ledger {
     pub(super) fn watch_refused(&mut self, execution: &mut Execution) {
         for (call, outcome) in execution.take_refused() {
             let alarm = self.detector.refused(&call, &outcome);
-            self.detector.heed(alarm);
+            self.detector.raise(alarm);
         }
     }
 
@@ -235,7 +235,7 @@ impl Ledger {
         if alarm == Alarm::Stop {
             return Some(self.stalled());
         }
-        self.detector.heed(alarm);
+        self.detector.raise(alarm);
         None
     }
 
@@ -245,7 +245,7 @@ impl Ledger {
         if alarm == Alarm::Stop {
             return Some(self.stalled());
         }
-        self.detector.heed(alarm);
+        self.detector.raise(alarm);
         None
     }
 }

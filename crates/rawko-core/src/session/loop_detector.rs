@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use sha2::{Digest as _, Sha256};
 
-use super::novelty::{News, Novelty};
+use super::novelty::{Novelty, Progress};
 use super::stagnation::Stagnation;
 use crate::arbiter::Repetition;
 use crate::facts::{TreeInspection, Verification};
@@ -32,7 +32,7 @@ const CALLS: Bounds = Bounds { nudge: 3, change: 6, stop: 9 };
 /// The same switch of agents on the same tree and plan.
 const SWITCHES: Bounds = Bounds { nudge: 3, change: 5, stop: 7 };
 /// Executions in a row that changed neither tree nor plan.
-const FRUITLESS: Bounds = Bounds { nudge: 4, change: 6, stop: 9 };
+const NO_PROGRESS: Bounds = Bounds { nudge: 4, change: 6, stop: 9 };
 /// The same failed verification of the same tree.
 const VERIFICATIONS: Bounds = Bounds { nudge: 2, change: 3, stop: 5 };
 
@@ -76,19 +76,19 @@ pub(super) struct LoopDetector {
     trees: BTreeSet<String>,
     /// The most plan steps that were settled at the end of an execution.
     settled: usize,
-    /// What the current execution brought.
-    brought: Brought,
+    /// What has come of the current execution.
+    execution: ExecutionProgress,
     /// Executions in a row without progress.
-    fruitless: u32,
+    without_progress: u32,
     noticed: Option<Repetition>,
-    /// The worst alarm that was heeded since an agent last began to work.
-    demand: Alarm,
+    /// The worst alarm that was raised since an agent last began to work.
+    pending: Alarm,
 }
 
-/// What an execution brought.
+/// What came of an execution.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct Brought {
-    news: News,
+struct ExecutionProgress {
+    of_calls: Progress,
     /// Whether its tree is one that there was not before, if it was inspected.
     new_tree: Option<bool>,
 }
@@ -101,11 +101,11 @@ impl LoopDetector {
 
     /// Counts the result of a tool call.
     pub(super) fn call(&mut self, call: &ToolCall, access: ToolAccess, outcome: &ToolOutcome) -> Alarm {
-        let (news, alike) = self.novelty.judge(call, access, outcome);
-        match news {
-            News::Nothing => {}
-            News::Learned => self.learned(),
-            News::Changed => self.progress(),
+        let (progress, alike) = self.novelty.judge(call, access, outcome);
+        match progress {
+            Progress::None => {}
+            Progress::NewOutput => self.learned(),
+            Progress::NewChange => self.progress(),
         }
         self.alike = alike;
         self.repeated(call, outcome)
@@ -147,51 +147,51 @@ impl LoopDetector {
 
     /// `to` begins to work after `from`.
     fn switched(&mut self, from: &str, to: &str) -> Alarm {
-        if self.brought.news == News::Changed {
+        if self.execution.of_calls == Progress::NewChange {
             // The user intervened before the execution was over.
-            self.was_fruitful();
+            self.made_progress();
         }
         let times = count(&mut self.switches, switch(from, to));
         let switch = self.judge(times, SWITCHES, switch_words(from, to));
-        let fruitless = self.judge(self.fruitless + 1, FRUITLESS, fruitless_words());
-        switch.max(fruitless)
+        let without_progress = self.judge(self.without_progress + 1, NO_PROGRESS, no_progress_words());
+        switch.max(without_progress)
     }
 
     /// The alarm that would follow if `to` worked now, after `from`.
     pub(super) fn if_switched(&self, from: &str, to: &str) -> Alarm {
         let times = self.switches.get(&switch(from, to)).copied().unwrap_or_default() + 1;
-        SWITCHES.alarm(times).max(FRUITLESS.alarm(self.fruitless + 1))
+        SWITCHES.alarm(times).max(NO_PROGRESS.alarm(self.without_progress + 1))
     }
 
     /// The tree at the end of an execution that may have changed it.
     pub(super) fn tree_is(&mut self, inspection: &TreeInspection) {
         let is_new = self.trees.insert(inspection.tree.clone());
-        self.brought.new_tree = Some(is_new && !inspection.execution.is_empty());
+        self.execution.new_tree = Some(is_new && !inspection.execution.is_empty());
     }
 
     /// An execution is over, and this is the plan now.
     pub(super) fn execution_ended(&mut self, plan: Option<&Plan>) {
         if plan.is_some_and(|plan| self.planned(plan)) {
             self.progress();
-            self.brought.new_tree = None;
+            self.execution.new_tree = None;
         }
-        let Brought { news, new_tree } = std::mem::take(&mut self.brought);
-        let fruitful = match news {
-            News::Nothing => false,
+        let ExecutionProgress { of_calls, new_tree } = std::mem::take(&mut self.execution);
+        let is_progress = match of_calls {
+            Progress::None => false,
             // Files that were changed in a way that cannot be seen in the calls.
-            News::Learned => new_tree == Some(true),
+            Progress::NewOutput => new_tree == Some(true),
             // What was written may have been taken back.
-            News::Changed => new_tree != Some(false),
+            Progress::NewChange => new_tree != Some(false),
         };
-        if fruitful {
-            self.was_fruitful();
+        if is_progress {
+            self.made_progress();
         } else {
-            self.fruitless += 1;
+            self.without_progress += 1;
         }
     }
 
-    fn was_fruitful(&mut self) {
-        self.fruitless = 0;
+    fn made_progress(&mut self) {
+        self.without_progress = 0;
         self.switches.clear();
     }
 
@@ -205,7 +205,7 @@ impl LoopDetector {
         let settled = plan.steps.iter().filter(|step| is_settled(step.status)).count();
         let is_first =
             !plan.steps.is_empty() && self.plans.is_empty() && self.plans.insert(print_of_plan(plan));
-        let is_further = settled > self.settled && self.brought.news > News::Nothing;
+        let is_further = settled > self.settled && self.execution.of_calls > Progress::None;
         self.settled = self.settled.max(settled);
         is_first || is_further
     }
@@ -250,33 +250,33 @@ impl LoopDetector {
     }
 
     /// Another agent must work, or the run must stop, until [`Self::begin`].
-    pub(super) fn heed(&mut self, alarm: Alarm) {
-        self.demand = self.demand.max(alarm);
+    pub(super) fn raise(&mut self, alarm: Alarm) {
+        self.pending = self.pending.max(alarm);
     }
 
     /// What must follow from the alarms so far.
-    pub(super) fn demand(&self) -> Alarm {
-        self.demand
+    pub(super) fn pending_alarm(&self) -> Alarm {
+        self.pending
     }
 
     /// `to` begins to work after `from`. Returns whether the run must stop instead.
     pub(super) fn begin(&mut self, from: &str, to: &str) -> bool {
         let alarm = self.switched(from, to);
-        let stops = self.demand.max(alarm) == Alarm::Stop || self.stagnation.is_over();
-        self.demand = if self.demand == Alarm::Stop { Alarm::Stop } else { Alarm::Calm };
+        let stops = self.pending.max(alarm) == Alarm::Stop || self.stagnation.is_over();
+        self.pending = if self.pending == Alarm::Stop { Alarm::Stop } else { Alarm::Calm };
         stops
     }
 
     /// The tree or the plan is not what it was.
     fn progress(&mut self) {
         self.learned();
-        self.brought.news = News::Changed;
+        self.execution.of_calls = Progress::NewChange;
         self.stagnation.changed();
     }
 
     /// Something is known that was not known before.
     fn learned(&mut self) {
-        self.brought.news = self.brought.news.max(News::Learned);
+        self.execution.of_calls = self.execution.of_calls.max(Progress::NewOutput);
         self.stagnation.learned();
         self.calls.clear();
         self.noticed = None;
@@ -320,7 +320,7 @@ fn switch_words(from: &str, to: &str) -> String {
     }
 }
 
-fn fruitless_words() -> String {
+fn no_progress_words() -> String {
     "an execution that changes neither the tree nor the plan".to_owned()
 }
 
@@ -446,7 +446,7 @@ mod tests {
             ..TreeInspection::default()
         };
         let mut detector = LoopDetector::default();
-        for (step, tree, fruitless) in [
+        for (step, tree, without_progress) in [
             ("wfirst", "a", 0),
             ("wsecond", "b", 0),
             ("wthird", "a", 1),
@@ -458,7 +458,7 @@ mod tests {
             play(&mut detector, step);
             detector.tree_is(&inspection(tree));
             detector.execution_ended(None);
-            assert_eq!(detector.fruitless, fruitless, "{step}");
+            assert_eq!(detector.without_progress, without_progress, "{step}");
         }
     }
 
@@ -475,7 +475,7 @@ mod tests {
             Plan { steps: steps.collect(), ..Plan::default() }
         };
         let mut detector = LoopDetector::default();
-        for (worked, plan, fruitless) in [
+        for (worked, plan, without_progress) in [
             (false, plan("first", &[Pending, Pending]), 0),
             (false, plan("other words", &[Pending, Pending]), 1),
             (false, plan("other words", &[Complete, Pending]), 2),
@@ -487,7 +487,7 @@ mod tests {
                 detector.learned();
             }
             detector.execution_ended(Some(&plan));
-            assert_eq!(detector.fruitless, fruitless, "{plan:?}");
+            assert_eq!(detector.without_progress, without_progress, "{plan:?}");
         }
     }
 

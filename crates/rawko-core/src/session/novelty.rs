@@ -1,4 +1,4 @@
-//! What a tool call brought that was not there before (`docs/spec/tools-and-permissions.md`, "Guards"): progress is
+//! What came of a tool call that was not there before (`docs/spec/tools-and-permissions.md`, "Guards"): progress is
 //! judged by what came of a call, not by its words.
 //!
 //! A text is compared as the sequence of its words, without figures and blanks: a counter, a time or an empty line makes
@@ -23,16 +23,16 @@ const PHRASE: usize = 3;
 /// Tools whose arguments are the text that they write.
 const WRITERS: &[&str] = &["Write", "Edit"];
 
-/// What a call brought.
+/// How far a call got.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum News {
+pub(super) enum Progress {
     /// Nothing.
     #[default]
-    Nothing,
+    None,
     /// A result that was not seen before.
-    Learned,
+    NewOutput,
     /// New text in a file, or another result of a check.
-    Changed,
+    NewChange,
 }
 
 /// What is known of a run's texts and results.
@@ -93,15 +93,15 @@ impl Ran {
 }
 
 impl Novelty {
-    /// What `call` brought, and, if it is a check that failed, after how many different changes it has failed alike.
+    /// What came of `call`, and, if it is a check that failed, after how many different changes it has failed alike.
     pub(super) fn judge(
         &mut self,
         call: &ToolCall,
         access: ToolAccess,
         outcome: &ToolOutcome,
-    ) -> (News, Option<u32>) {
+    ) -> (Progress, Option<u32>) {
         if outcome.is_error && outcome.exit_code.is_none() {
-            return (News::Nothing, None);
+            return (Progress::None, None);
         }
         let writes = access == ToolAccess::Mutating
             && (WRITERS.contains(&call.name.as_str()) || !outcome.files_modified.is_empty());
@@ -113,22 +113,22 @@ impl Novelty {
             return (self.learned(&outcome.content), None);
         };
         let ran = Ran::of(command, outcome);
-        let wrote = if ran.writes_text { self.wrote(&call.input) } else { News::Nothing };
+        let wrote = if ran.writes_text { self.wrote(&call.input) } else { Progress::None };
         self.writes += u32::from(ran.writes && !ran.writes_text);
         let output = without_chance(&output(command, &outcome.content));
         let (checked, alike) =
-            if ran.is_check { self.checked(command, &ran, &output) } else { (News::Nothing, None) };
+            if ran.is_check { self.checked(command, &ran, &output) } else { (Progress::None, None) };
         (wrote.max(checked).max(self.learned(&output)), alike)
     }
 
     /// A text was written.
-    fn wrote(&mut self, input: &Value) -> News {
+    fn wrote(&mut self, input: &Value) -> Progress {
         self.writes += 1;
         if !self.take_in(input) {
-            return News::Nothing;
+            return Progress::None;
         }
         self.changes += 1;
-        News::Changed
+        Progress::NewChange
     }
 
     /// Whether the texts in `input` have a phrase that was not written before. Paths are not part of what is written.
@@ -157,7 +157,7 @@ impl Novelty {
 
     /// A check gave this result. Another one counts as a change only if new text was written since its last run, or if
     /// something was written and it passes for the first time: what differs may be there by chance.
-    fn checked(&mut self, command: &str, ran: &Ran, output: &str) -> (News, Option<u32>) {
+    fn checked(&mut self, command: &str, ran: &Ran, output: &str) -> (Progress, Option<u32>) {
         let failed = ran.failed;
         let exit = format!("{:?}", ran.exit_code);
         let now = CheckRecord {
@@ -171,7 +171,7 @@ impl Novelty {
         };
         let key = print(words(&without_figures(command)));
         let before = self.checks.insert(key, now);
-        let Some(before) = before else { return (News::Learned, failed.then_some(1)) };
+        let Some(before) = before else { return (Progress::NewOutput, failed.then_some(1)) };
         if let Some(record) = self.checks.get_mut(&key) {
             record.has_passed |= before.has_passed;
         }
@@ -181,26 +181,26 @@ impl Novelty {
                 record.alike = alike;
             }
             let figures = before.exact != now.exact && before.writes != now.writes;
-            return (if figures { News::Learned } else { News::Nothing }, failed.then_some(alike));
+            return (if figures { Progress::NewOutput } else { Progress::None }, failed.then_some(alike));
         }
         let is_progress = before.changes != now.changes || (!failed && !before.has_passed);
         let news = match before.writes == now.writes {
-            true => News::Nothing,
-            false if is_progress => News::Changed,
-            false => News::Learned,
+            true => Progress::None,
+            false if is_progress => Progress::NewChange,
+            false => Progress::NewOutput,
         };
         (news, failed.then_some(1))
     }
 
-    /// A result: news if no call gave it before.
-    fn learned(&mut self, result: &str) -> News {
+    /// A result: new if no call gave it before.
+    fn learned(&mut self, result: &str) -> Progress {
         let plain = without_figures(result);
         let mut says_something = false;
         let looked_at = words(&plain).inspect(|word| {
             says_something = says_something || *word == "#" || word.contains(char::is_alphanumeric);
         });
         let print = print(looked_at);
-        if says_something && self.results.insert(print) { News::Learned } else { News::Nothing }
+        if says_something && self.results.insert(print) { Progress::NewOutput } else { Progress::None }
     }
 }
 
@@ -262,7 +262,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn bash(novelty: &mut Novelty, command: &str, exit: i32, output: &str) -> (News, Option<u32>) {
+    fn bash(novelty: &mut Novelty, command: &str, exit: i32, output: &str) -> (Progress, Option<u32>) {
         let outcome = ToolOutcome {
             exit_code: Some(exit),
             is_error: exit != 0,
@@ -271,7 +271,7 @@ mod tests {
         novelty.judge(&call("Bash", json!({ "command": command })), ToolAccess::Mutating, &outcome)
     }
 
-    fn write(novelty: &mut Novelty, path: &str, text: &str) -> News {
+    fn write(novelty: &mut Novelty, path: &str, text: &str) -> Progress {
         let input = json!({"file_path": path, "content": text});
         novelty.judge(&call("Write", input), ToolAccess::Mutating, &ToolOutcome::ok("written")).0
     }
@@ -280,11 +280,11 @@ mod tests {
         ToolCall { id: "c".into(), name: name.into(), input, invalid_input: None, withheld: None }
     }
 
-    /// What the second text brings after the first.
+    /// What comes of the second text after the first.
     #[track_caller]
-    fn check_text(first: &str, second: &str, expected: News) {
+    fn check_text(first: &str, second: &str, expected: Progress) {
         let mut novelty = Novelty::default();
-        assert_eq!(write(&mut novelty, "a", first), News::Changed, "{first}");
+        assert_eq!(write(&mut novelty, "a", first), Progress::NewChange, "{first}");
         assert_eq!(write(&mut novelty, "b2", second), expected, "{first} / {second}");
     }
 
@@ -299,54 +299,54 @@ mod tests {
             ("one a\ntwo b\nthree c\n", "two b\nthree c\n"),
             ("id deadbeef01", "id 0badcafe"),
         ] {
-            check_text(first, second, News::Nothing);
+            check_text(first, second, Progress::None);
         }
-        check_text("a = b;", "a = c;", News::Changed);
-        check_text("if a < b {", "if a <= b {", News::Changed);
+        check_text("a = b;", "a = c;", Progress::NewChange);
+        check_text("if a < b {", "if a <= b {", Progress::NewChange);
         let edit = |old: &str, new: &str| {
             call("Edit", json!({"file_path": "a", "old_string": old, "new_string": new}))
         };
         let mut novelty = Novelty::default();
         let ok = ToolOutcome::ok("done");
         let mut judge = |call: ToolCall| novelty.judge(&call, ToolAccess::Mutating, &ok).0;
-        assert_eq!(judge(edit("let x = one();", "let x = two();")), News::Changed);
-        assert_eq!(judge(edit("let x = two();", "let x = one();")), News::Nothing, "there and back");
-        assert_eq!(judge(edit("unused line", "")), News::Changed, "something went");
+        assert_eq!(judge(edit("let x = one();", "let x = two();")), Progress::NewChange);
+        assert_eq!(judge(edit("let x = two();", "let x = one();")), Progress::None, "there and back");
+        assert_eq!(judge(edit("unused line", "")), Progress::NewChange, "something went");
     }
 
     #[test]
     fn a_command_is_judged_by_what_came_of_it() {
         let mut novelty = Novelty::default();
         let mut news = |command: &str, output: &str| bash(&mut novelty, command, 0, output).0;
-        assert_eq!(news("ls", "a.rs\nb.rs"), News::Learned);
-        assert_eq!(news("ls -a", "a.rs\nb.rs"), News::Nothing, "another command, the same result");
-        assert_eq!(news("echo alpha", "alpha"), News::Nothing, "it says what it was told to say");
-        assert_eq!(news("sleep 5", "(no output)"), News::Nothing);
-        assert_eq!(news("date", "Mon 10:22:01"), News::Learned);
-        assert_eq!(news("date -u", "Mon 10:23:07"), News::Nothing);
-        assert_eq!(news("cat > a.py <<'E'\nx = f()\nE", "(no output)"), News::Changed);
-        assert_eq!(news("cat > b.py <<'E'\nx = f()\nE", "(no output)"), News::Changed, "another name");
-        assert_eq!(news("echo 1 >> n", "(no output)"), News::Changed);
-        assert_eq!(news("echo 2 >> n", "(no output)"), News::Nothing);
+        assert_eq!(news("ls", "a.rs\nb.rs"), Progress::NewOutput);
+        assert_eq!(news("ls -a", "a.rs\nb.rs"), Progress::None, "another command, the same result");
+        assert_eq!(news("echo alpha", "alpha"), Progress::None, "it says what it was told to say");
+        assert_eq!(news("sleep 5", "(no output)"), Progress::None);
+        assert_eq!(news("date", "Mon 10:22:01"), Progress::NewOutput);
+        assert_eq!(news("date -u", "Mon 10:23:07"), Progress::None);
+        assert_eq!(news("cat > a.py <<'E'\nx = f()\nE", "(no output)"), Progress::NewChange);
+        assert_eq!(news("cat > b.py <<'E'\nx = f()\nE", "(no output)"), Progress::NewChange, "another name");
+        assert_eq!(news("echo 1 >> n", "(no output)"), Progress::NewChange);
+        assert_eq!(news("echo 2 >> n", "(no output)"), Progress::None);
     }
 
     #[test]
     fn a_check_counts_by_its_result_after_a_write() {
         let mut novelty = Novelty::default();
-        assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (News::Learned, Some(1)));
-        assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (News::Nothing, Some(1)));
+        assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (Progress::NewOutput, Some(1)));
+        assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (Progress::None, Some(1)));
         for alike in 2..5 {
             assert_eq!(
                 write(&mut novelty, "a", &format!("try {}", "x".repeat(alike as usize))),
-                News::Changed
+                Progress::NewChange
             );
-            assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (News::Nothing, Some(alike)));
+            assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (Progress::None, Some(alike)));
         }
         write(&mut novelty, "a", "try 2");
-        assert_eq!(bash(&mut novelty, "make test", 1, "a failed, 2 left"), (News::Changed, Some(1)));
+        assert_eq!(bash(&mut novelty, "make test", 1, "a failed, 2 left"), (Progress::NewChange, Some(1)));
         write(&mut novelty, "a", "try 3");
-        assert_eq!(bash(&mut novelty, "make test", 1, "a failed, 1 left"), (News::Learned, Some(1)));
-        assert_eq!(bash(&mut novelty, "make test", 0, "ok").0, News::Learned, "nothing was written");
+        assert_eq!(bash(&mut novelty, "make test", 1, "a failed, 1 left"), (Progress::NewOutput, Some(1)));
+        assert_eq!(bash(&mut novelty, "make test", 0, "ok").0, Progress::NewOutput, "nothing was written");
     }
 
     #[test]
@@ -361,25 +361,29 @@ mod tests {
             let call = call("Bash", json!({ "command": command }));
             novelty.judge(&call, ToolAccess::Mutating, &outcome)
         };
-        assert_eq!(run("uv run pytest -q | tail -5", &[1, 0], "a failed"), (News::Learned, Some(1)));
-        assert_eq!(run("mv a.py b.py", &[], ""), (News::Nothing, None), "no text, but a write");
-        assert_eq!(run("uv run pytest -q | tail -5", &[1, 0], "b failed"), (News::Learned, Some(1)));
-        assert_eq!(run("sed -i s/one/two/ a.py", &[], ""), (News::Changed, None));
-        assert_eq!(run("uv run pytest -q | tail -5", &[1, 0], "b failed"), (News::Nothing, Some(2)));
-        assert_eq!(run("mv b.py c.py", &[], ""), (News::Nothing, None));
-        assert_eq!(run("uv run pytest -q | tail -5", &[0, 0], "b failed"), (News::Changed, None), "green");
+        assert_eq!(run("uv run pytest -q | tail -5", &[1, 0], "a failed"), (Progress::NewOutput, Some(1)));
+        assert_eq!(run("mv a.py b.py", &[], ""), (Progress::None, None), "no text, but a write");
+        assert_eq!(run("uv run pytest -q | tail -5", &[1, 0], "b failed"), (Progress::NewOutput, Some(1)));
+        assert_eq!(run("sed -i s/one/two/ a.py", &[], ""), (Progress::NewChange, None));
+        assert_eq!(run("uv run pytest -q | tail -5", &[1, 0], "b failed"), (Progress::None, Some(2)));
+        assert_eq!(run("mv b.py c.py", &[], ""), (Progress::None, None));
+        assert_eq!(
+            run("uv run pytest -q | tail -5", &[0, 0], "b failed"),
+            (Progress::NewChange, None),
+            "green"
+        );
     }
 
     #[test]
     fn another_failure_without_new_text_is_no_change() {
-        use News::{Changed, Learned};
+        use Progress::{NewChange, NewOutput};
         let mut novelty = Novelty::default();
         bash(&mut novelty, "make test", 1, "no rule");
-        let news = [(1, "ka lo"), (1, "mi"), (0, "nu"), (1, "pe")].map(|(exit, output)| {
+        let progress = [(1, "ka lo"), (1, "mi"), (0, "nu"), (1, "pe")].map(|(exit, output)| {
             bash(&mut novelty, "mv a b", 0, "");
             bash(&mut novelty, "make test", exit, output).0
         });
-        assert_eq!(news, [Learned, Learned, Changed, Learned]);
+        assert_eq!(progress, [NewOutput, NewOutput, NewChange, NewOutput]);
     }
 
     #[test]
@@ -396,7 +400,7 @@ mod tests {
         bash(&mut novelty, "make test", 1, "cannot open /tmp/Xa9kQ2LmTb");
         write(&mut novelty, "a", "new words here");
         let again = bash(&mut novelty, "make test", 1, "cannot open /tmp/qQQkTTmbzz");
-        assert_eq!(again, (News::Nothing, Some(2)));
+        assert_eq!(again, (Progress::None, Some(2)));
     }
 
     #[test]
@@ -404,8 +408,11 @@ mod tests {
         let mut novelty = Novelty::default();
         let failed = ToolOutcome { is_error: true, ..ToolOutcome::ok("no such file: a") };
         let read = call("Read", json!({"file_path": "a"}));
-        assert_eq!(novelty.judge(&read, ToolAccess::ReadOnly, &failed).0, News::Nothing);
-        assert_eq!(novelty.judge(&read, ToolAccess::ReadOnly, &ToolOutcome::ok("text")).0, News::Learned);
-        assert_eq!(novelty.judge(&read, ToolAccess::ReadOnly, &ToolOutcome::ok("text")).0, News::Nothing);
+        assert_eq!(novelty.judge(&read, ToolAccess::ReadOnly, &failed).0, Progress::None);
+        assert_eq!(
+            novelty.judge(&read, ToolAccess::ReadOnly, &ToolOutcome::ok("text")).0,
+            Progress::NewOutput
+        );
+        assert_eq!(novelty.judge(&read, ToolAccess::ReadOnly, &ToolOutcome::ok("text")).0, Progress::None);
     }
 }

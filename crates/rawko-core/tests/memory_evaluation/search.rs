@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rawko_core::Timestamp;
 use rawko_core::agent::{AgentConfig, Importance};
-use rawko_core::memory::{DEFAULT_MAX_INJECTED, Memory, Query, Recipient, Similarity, Surroundings, rank};
+use rawko_core::memory::{DEFAULT_MAX_INJECTED, Memory, Query, RankInput, Recipient, Similarity, rank};
 use serde_json::json;
 
 use super::set::LabelledQuery;
@@ -37,7 +37,7 @@ pub(super) fn found(
     context: Context,
     near: &BTreeMap<String, Similarity>,
 ) -> Vec<String> {
-    let around = Surroundings { semantic: near.clone(), now: Timestamp(0), ..Surroundings::default() };
+    let around = RankInput { semantic: near.clone(), now: Timestamp(0), ..RankInput::default() };
     let agent: AgentConfig =
         serde_json::from_value(json!({"name": query.agent, "systemPrompt": ""})).unwrap();
     let recipient = Recipient::of(&agent, DEFAULT_MAX_INJECTED, Importance::Low);

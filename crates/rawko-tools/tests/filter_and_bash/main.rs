@@ -21,7 +21,7 @@ use options::LISTED;
 use place::Place;
 use rawko_core::agent::{AgentConfig, BashFilter, Permissions};
 use rawko_core::message::ToolCall;
-use rawko_core::policy::{BASH, CallContext, bash_verdict, call_verdict};
+use rawko_core::policy::{BASH, CallContext, bash_permission, call_permission};
 use serde_json::json;
 
 /// Lines that are run if nobody says how many.
@@ -56,7 +56,7 @@ impl Judge {
         let input = json!({"command": line});
         let call = ToolCall { id: "1".into(), name: BASH.into(), input, invalid_input: None, withheld: None };
         let context = CallContext { project: &self.project, is_confined: self.is_confined };
-        call_verdict(&self.agent, &self.permissions, context, &call, &[BASH]).is_allowed()
+        call_permission(&self.agent, &self.permissions, context, &call, &[BASH]).is_allowed()
     }
 }
 
@@ -160,7 +160,7 @@ fn long_commands_are_judged_in_time() {
     let begun = Instant::now();
     let check = |commands: &[String], allowed: bool| {
         for command in commands {
-            let verdict = bash_verdict(&filter, "/project", command);
+            let verdict = bash_permission(&filter, "/project", command);
             let head: String = command.chars().take(40).collect();
             assert_eq!(verdict.is_allowed(), allowed, "{head:?}: {verdict:?}");
         }

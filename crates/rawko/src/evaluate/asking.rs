@@ -165,7 +165,7 @@ pub(super) async fn all(
             (None, Some(interview)) => interview.put(question, default).await,
             (None, None) => (TrialResult::NotTried, Usage::default()),
         };
-        let result = result.upheld(question);
+        let result = result.checked(question);
         let latency_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         Trial { situation: at, round, result, usage, latency_ms }
     });

@@ -126,9 +126,9 @@ impl Evaluation {
 
 impl TrialResult {
     /// The decision as a run follows it: a COMPLETE against the record goes back to whoever changes files.
-    fn upheld(self, question: &ArbiterQuestion) -> Self {
+    fn checked(self, question: &ArbiterQuestion) -> Self {
         let Self::Decided { decision, source, rule, rejected } = self else { return self };
-        match question.upheld(decision) {
+        match question.checked(decision) {
             Ok(decision) => Self::Decided { decision, source, rule, rejected },
             Err(Ruling { decision, rule, certain: _ }) => {
                 Self::Decided { decision, source, rule: Some(rule), rejected }

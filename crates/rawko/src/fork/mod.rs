@@ -19,7 +19,7 @@ use rawko_core::session::{EffectAnswer, Event, Session, Shared, Stamped};
 use rawko_core::setup::{AgentSetup, CacheUse, Setup};
 use serde::Serialize;
 
-use self::taking::{Taken, Taking};
+use self::taking::{ForkReplay, Taken};
 use crate::assemble::Providers;
 use crate::checkpoint::Checkpoints;
 use crate::driver::now;
@@ -157,7 +157,7 @@ impl Rawko {
         let until = at.unwrap_or(old.records.len() as u64);
         let session = &old.header.session;
         let diverged = |divergence| Error::Diverged { session: session.clone(), divergence };
-        let mut taking = Taking::default();
+        let mut taking = ForkReplay::default();
         let mut redactor = self.redactor(&Providers::new());
         for (seq, record) in (1..=until).zip(&old.records) {
             let Record::Event(stamped) = record else {

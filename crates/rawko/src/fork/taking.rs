@@ -13,7 +13,7 @@ use crate::journal::{Divergence, Folding, JournalError, JournalWriter, Record, S
 
 /// The two runs side by side: the old one, and the fork.
 #[derive(Default)]
-pub(super) struct Taking {
+pub(super) struct ForkReplay {
     pub(super) old: Folding,
     pub(super) fork: Session,
     /// Effects of the old run, and the effect of the fork that asks for the same, where there is one.
@@ -41,7 +41,7 @@ struct TakenEvent {
     begun: bool,
 }
 
-impl Taking {
+impl ForkReplay {
     /// Compares the consequences of the latest event, which are shared too.
     pub(super) fn step(&mut self, seq: u64, recorded: &Record) -> Result<(), Divergence> {
         self.taken.last = seq;

@@ -10,7 +10,7 @@ use rawko_tools::text_of;
 
 use super::MAX_READ;
 use super::named::named;
-use super::surroundings::Surroundings;
+use super::toolchain::Toolchain;
 
 /// What adopted commands name as they would run now.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ pub(super) struct Adopted {
 }
 
 impl Adopted {
-    pub(super) fn new(commands: &[String], project: &Path, before: &Surroundings, path: &OsStr) -> Self {
+    pub(super) fn new(commands: &[String], project: &Path, before: &Toolchain, path: &OsStr) -> Self {
         let by_text = named(commands, &[], &|file| text_of(&project.join(file), MAX_READ));
         // A program need not be a text.
         let own = named(commands, &[], &|file| project.join(file).is_file().then(String::new));

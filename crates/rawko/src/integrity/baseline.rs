@@ -12,9 +12,9 @@ use rawko_tools::CommandRunner;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::Terms;
+use super::VerifyPlan;
 use super::replica::Replica;
-use super::surroundings::Surroundings;
+use super::toolchain::Toolchain;
 use crate::checkpoint::{Checkpoints, Version};
 use crate::private::create_private_dir;
 
@@ -29,8 +29,8 @@ const MAX_BYTES: u64 = 1024 * 1024;
 pub(super) struct BaselineRun {
     pub(super) checkpoints: Checkpoints,
     pub(super) runner: CommandRunner,
-    pub(super) terms: Terms,
-    pub(super) surroundings: Surroundings,
+    pub(super) plan: VerifyPlan,
+    pub(super) toolchain: Toolchain,
     /// The project.
     pub(super) project: PathBuf,
     /// Where results are kept, if the user has a folder for that.
@@ -40,7 +40,7 @@ pub(super) struct BaselineRun {
 /// A stored result.
 #[derive(Debug, Serialize, Deserialize)]
 struct Stored {
-    /// Names commands and surroundings.
+    /// Names commands and toolchain.
     key: String,
     baseline: Baseline,
 }
@@ -52,8 +52,8 @@ impl BaselineRun {
     }
 
     async fn run_to_the_end(self) -> Option<Baseline> {
-        let Self { checkpoints, runner, terms, surroundings, project, kept } = self;
-        let key = key(&project, &terms, &surroundings);
+        let Self { checkpoints, runner, plan, toolchain, project, kept } = self;
+        let key = key(&project, &plan, &toolchain);
         let (wanted, folder) = (key.clone(), kept.clone());
         let made = tokio::task::spawn_blocking(move || {
             let trees = checkpoints.trees().ok().flatten()?;
@@ -62,14 +62,14 @@ impl BaselineRun {
                 return Some(Err(found));
             }
             let replica =
-                Replica::new(&trees, &|_| Version::First, &surroundings.entries, &BTreeSet::new(), false);
+                Replica::new(&trees, &|_| Version::First, &toolchain.entries, &BTreeSet::new(), false);
             Some(Ok((tree, replica.ok()?)))
         });
         let (tree, replica) = match made.await.ok().flatten()? {
             Ok(made) => made,
             Err(found) => return Some(found),
         };
-        let runs = replica.run(&runner, &terms.commands, terms.timeout).await;
+        let runs = replica.run(&runner, &plan.commands, plan.timeout).await;
         let baseline = Baseline { runs, tree };
         let mut stored = Stored { key, baseline: baseline.clone() };
         for run in &mut stored.baseline.runs {
@@ -91,15 +91,15 @@ impl BaselineRun {
 }
 
 /// Names what has a say in a baseline beside the tree.
-fn key(project: &Path, terms: &Terms, surroundings: &Surroundings) -> String {
+fn key(project: &Path, plan: &VerifyPlan, toolchain: &Toolchain) -> String {
     let mut digest = Sha256::new();
     digest.update(project.as_os_str().as_encoded_bytes());
     digest.update("\0");
-    for command in &terms.commands {
+    for command in &plan.commands {
         digest.update(command);
         digest.update("\0");
     }
-    digest.update(surroundings.digest());
+    digest.update(toolchain.digest());
     hex::encode(digest.finalize())
 }
 
@@ -142,9 +142,9 @@ mod tests {
     fn a_baseline_is_found_by_project_commands_surroundings_and_tree() {
         let folder = tempfile::tempdir().unwrap();
         let baseline = Baseline { runs: vec![CommandRun::default()], tree: "t".to_owned() };
-        let terms = |command: &str| Terms { commands: vec![command.to_owned()], ..Terms::default() };
+        let plan = |command: &str| VerifyPlan { commands: vec![command.to_owned()], ..VerifyPlan::default() };
         let key =
-            |project: &str, command: &str| key(Path::new(project), &terms(command), &Surroundings::default());
+            |project: &str, command: &str| key(Path::new(project), &plan(command), &Toolchain::default());
         let found =
             |project: &str, command: &str, tree: &str| find(folder.path(), &key(project, command), tree);
         assert_eq!(found("/p", "make", "t"), None);

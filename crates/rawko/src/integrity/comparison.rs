@@ -5,14 +5,14 @@ use std::path::Path;
 
 use rawko_core::integrity::{CheckChange, CheckChangeKind};
 
-use super::Terms;
+use super::VerifyPlan;
 use super::adopted::Adopted;
 use super::inline::{self, InlineTests};
 use super::kinds::{self, CheckFiles};
 use super::manifest::{self, Manifest};
 use super::named::{self, Checker, Named};
 use super::patches;
-use super::surroundings::{Differences, Surroundings};
+use super::toolchain::{Differences, Toolchain};
 use crate::checkpoint::{Fate, Trees, Version};
 
 /// Files within files that checks mention.
@@ -43,19 +43,19 @@ impl Comparison {
     /// Compares the checks of the first tree, and what surrounded it, with what is there `now`.
     pub(super) fn new(
         trees: Trees,
-        terms: &Terms,
+        plan: &VerifyPlan,
         project: &Path,
-        (before, now): (&Surroundings, &Surroundings),
+        (before, now): (&Toolchain, &Toolchain),
         commands_began: Option<i128>,
         adopted: Adopted,
     ) -> Self {
         let fates = trees.fates();
-        let files = CheckFiles::new(&terms.tests);
+        let files = CheckFiles::new(&plan.tests);
         let read = |path: &str| String::from_utf8(trees.content(path, &Version::First)?).ok();
         let packages: Vec<String> =
             trees.first_paths().filter(|path| path.ends_with("package.json")).collect();
         let Named { files: mut named, targets, missing, globs, words, programs: _ } =
-            named::named(&terms.commands, &packages, &read);
+            named::named(&plan.commands, &packages, &read);
         let patterns = kinds::matching(&globs);
         named.extend(trees.first_paths().filter(|path| patterns.is_match(path)));
         let had_tests = trees.first_paths().any(|path| files.is_test(&path) || named.contains(&path))
@@ -65,7 +65,7 @@ impl Comparison {
         named.extend(own);
         // In a copy these folders are others.
         let own_paths = [project, trees.toplevel()].map(|path| path.display().to_string());
-        let mut texts = named.iter().filter_map(|path| read(path)).chain(terms.commands.iter().cloned());
+        let mut texts = named.iter().filter_map(|path| read(path)).chain(plan.commands.iter().cloned());
         let is_bound = texts.any(|text| own_paths.iter().any(|own| text.contains(own)));
         let files = files.with_tools(&words);
         let is_check = |path: &str| files.is_test(path) || files.is_config(path);

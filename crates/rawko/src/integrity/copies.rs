@@ -11,7 +11,7 @@ use rawko_core::integrity::{Baseline, OriginalRun};
 use super::comparison::Comparison;
 use super::kinds::CheckFiles;
 use super::replica::Replica;
-use super::{IntegrityGuard, LISTED, Terms};
+use super::{IntegrityGuard, LISTED, VerifyPlan};
 use crate::checkpoint::{Fate, Version};
 
 /// Longest time of a command in such a copy.
@@ -29,11 +29,11 @@ fn names(text: &str, path: &str) -> bool {
 
 impl IntegrityGuard {
     /// Runs checks that agents saw fail, in copies of the tree as it is and, if they fail there too, as it was.
-    pub(crate) async fn others(self: &Arc<Self>, terms: &Terms, commands: &[String]) -> Vec<OtherCheck> {
+    pub(crate) async fn others(self: &Arc<Self>, plan: &VerifyPlan, commands: &[String]) -> Vec<OtherCheck> {
         let runner = self.runner.offline();
-        let timeout = terms.timeout.min(TIME);
+        let timeout = plan.timeout.min(TIME);
         let mut others = Vec::new();
-        let Ok(Some(comparison)) = self.compared(terms).await else { return others };
+        let Ok(Some(comparison)) = self.compared(plan).await else { return others };
         let Some(now) = self.copy(&comparison, |_, _| Version::Now).await else { return others };
         let runs = now.run(&runner, commands, timeout).await;
         removed(now).await;
@@ -62,19 +62,19 @@ impl IntegrityGuard {
     /// if all passes in a copy of the tree as it is.
     pub(super) async fn what_it_proves(
         &self,
-        terms: &Terms,
+        plan: &VerifyPlan,
         comparison: &Arc<Comparison>,
         mut verification: Verification,
     ) -> Verification {
         if verification.proof() == Some(Proof::Regression)
             && let Some(baseline) = &verification.baseline
         {
-            verification.new_tests = self.new_tests(terms, comparison, baseline).await;
+            verification.new_tests = self.new_tests(plan, comparison, baseline).await;
         }
         let copies_pass = verification.original.as_ref().is_some_and(OriginalRun::passed);
         if verification.proof() == Some(Proof::Task)
             && !copies_pass
-            && !self.passes_in_a_copy(terms, comparison).await
+            && !self.passes_in_a_copy(plan, comparison).await
         {
             verification.new_tests.clear();
             verification.baseline = verification.baseline.filter(Baseline::passed);
@@ -86,18 +86,18 @@ impl IntegrityGuard {
     /// Only of commands that passed there without them.
     async fn new_tests(
         &self,
-        terms: &Terms,
+        plan: &VerifyPlan,
         comparison: &Arc<Comparison>,
         baseline: &Baseline,
     ) -> Vec<String> {
         let passed = |command: &&String| {
             baseline.runs.iter().any(|run| run.command == **command && run.result() == CheckResult::Passed)
         };
-        let commands: Vec<String> = terms.commands.iter().filter(passed).cloned().collect();
+        let commands: Vec<String> = plan.commands.iter().filter(passed).cloned().collect();
         if commands.is_empty() || comparison.is_bound || !comparison.is_sound() {
             return Vec::new();
         }
-        let files = CheckFiles::new(&terms.tests);
+        let files = CheckFiles::new(&plan.tests);
         let is_new =
             |path: &str, fate: Fate| matches!(fate, Fate::Added | Fate::Changed) && files.is_test(path);
         let fates = comparison.trees.fates();
@@ -108,7 +108,7 @@ impl IntegrityGuard {
         }
         let choose = |path: &str, fate| if is_new(path, fate) { Version::Now } else { Version::First };
         let Some(copy) = self.copy(comparison, choose).await else { return Vec::new() };
-        let runs = copy.run(&self.counting_runner(), &commands, terms.timeout.min(TIME)).await;
+        let runs = copy.run(&self.counting_runner(), &commands, plan.timeout.min(TIME)).await;
         removed(copy).await;
         let failed = runs.into_iter().filter(|run| run.result() == CheckResult::Failed);
         let named = |run: CommandRun| if run.failures.is_empty() { tests.clone() } else { run.failures };
@@ -117,12 +117,12 @@ impl IntegrityGuard {
 
     /// Whether the commands pass in a copy of the tree as it is. Else what failed in a copy of the first tree says nothing: it
     /// may have lacked what git ignores.
-    async fn passes_in_a_copy(&self, terms: &Terms, comparison: &Arc<Comparison>) -> bool {
+    async fn passes_in_a_copy(&self, plan: &VerifyPlan, comparison: &Arc<Comparison>) -> bool {
         if comparison.is_bound {
             return false;
         }
         let Some(copy) = self.copy(comparison, |_, _| Version::Now).await else { return false };
-        let runs = copy.run(&self.runner, &terms.commands, terms.timeout.min(TIME)).await;
+        let runs = copy.run(&self.runner, &plan.commands, plan.timeout.min(TIME)).await;
         removed(copy).await;
         runs.iter().all(CommandRun::passed)
     }

@@ -16,7 +16,7 @@ mod named;
 mod patches;
 mod replica;
 mod rust_code;
-mod surroundings;
+mod toolchain;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -38,7 +38,7 @@ use counts::{miscounted, uncounted};
 use kinds::CheckFiles;
 pub(crate) use kinds::check_glob;
 use replica::Replica;
-use surroundings::{Place, Surroundings};
+use toolchain::{Place, Toolchain};
 
 /// Longest file of the project that is searched for names of others.
 const MAX_READ: u64 = 32 * 1024 * 1024;
@@ -51,7 +51,7 @@ const LISTED: usize = 100;
 
 /// The commands of one verification, and what is said about them in the configuration.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Terms {
+pub(crate) struct VerifyPlan {
     pub(crate) commands: Vec<String>,
     pub(crate) timeout: Duration,
     pub(crate) tests: Vec<String>,
@@ -62,7 +62,7 @@ pub(crate) struct Terms {
     pub(crate) adopted: bool,
 }
 
-impl From<VerifySetup> for Terms {
+impl From<VerifySetup> for VerifyPlan {
     fn from(setup: VerifySetup) -> Self {
         let VerifySetup { commands, timeout_ms, found, tests, changed_checks } = setup;
         Self {
@@ -93,8 +93,8 @@ pub(crate) struct IntegrityGuard {
     path: OsString,
     runner: CommandRunner,
     /// Those that the run began with, if there are any.
-    terms: Option<Terms>,
-    before: Mutex<Option<Arc<Surroundings>>>,
+    plan: Option<VerifyPlan>,
+    before: Mutex<Option<Arc<Toolchain>>>,
     /// When the commands of the newest verification began, in nanoseconds.
     commands_began: Mutex<Option<i128>>,
     baseline: Mutex<Begun>,
@@ -114,7 +114,7 @@ impl IntegrityGuard {
         project: &Path,
         directory: &Path,
         runner: CommandRunner,
-        terms: Option<Terms>,
+        plan: Option<VerifyPlan>,
     ) -> Self {
         Self {
             checkpoints,
@@ -125,7 +125,7 @@ impl IntegrityGuard {
             cargo_home: std::env::var_os("CARGO_HOME").map(PathBuf::from),
             path: std::env::var_os("PATH").unwrap_or_default(),
             runner,
-            terms,
+            plan,
             before: Mutex::new(None),
             commands_began: Mutex::new(None),
             baseline: Mutex::default(),
@@ -142,25 +142,25 @@ impl IntegrityGuard {
         &self.runner
     }
 
-    /// Records the surroundings, if that was not done before, and begins to run the commands on the first tree. Called
+    /// Records the toolchain, if that was not done before, and begins to run the commands on the first tree. Called
     /// when a checkpoint was taken, before anything is changed.
     pub(crate) async fn begin(self: &Arc<Self>) {
-        let Some(terms) = self.terms.clone() else { return };
+        let Some(plan) = self.plan.clone() else { return };
         let guard = Arc::clone(self);
         let is_first = tokio::task::spawn_blocking(move || guard.record()).await.unwrap_or_default();
-        if is_first && !terms.commands.is_empty() {
-            self.start_baseline(terms);
+        if is_first && !plan.commands.is_empty() {
+            self.start_baseline(plan);
         }
     }
 
-    fn start_baseline(&self, terms: Terms) {
-        let commands = terms.commands.clone();
+    fn start_baseline(&self, plan: VerifyPlan) {
+        let commands = plan.commands.clone();
         // A guard that is dropped ends its baseline, so the baseline must not hold the guard.
         let run = BaselineRun {
             checkpoints: self.checkpoints.clone(),
             runner: self.counting_runner(),
-            terms,
-            surroundings: self.recorded().map(|before| (*before).clone()).unwrap_or_default(),
+            plan,
+            toolchain: self.recorded().map(|before| (*before).clone()).unwrap_or_default(),
             project: self.project.clone(),
             kept: self.kept.clone(),
         };
@@ -185,53 +185,53 @@ impl IntegrityGuard {
             return false;
         }
         let path = self.directory.join(self.checkpoints.name_of_record());
-        let (surroundings, is_first) =
+        let (toolchain, is_first) =
             match std::fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok()) {
                 Some(recorded) => (recorded, false),
                 None => {
-                    let surroundings = self.look();
-                    if let Ok(text) = serde_json::to_vec(&surroundings) {
-                        // Without the file a resumed run cannot compare its surroundings; the tree it still can.
+                    let toolchain = self.look();
+                    if let Ok(text) = serde_json::to_vec(&toolchain) {
+                        // Without the file a resumed run cannot compare its toolchain; the tree it still can.
                         let _ = crate::private::write_new(&path, &text);
                     }
-                    (surroundings, true)
+                    (toolchain, true)
                 }
             };
-        *self.before.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(surroundings));
+        *self.before.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(toolchain));
         is_first
     }
 
     /// What was recorded at the beginning, by this process or one before it.
-    fn recorded(&self) -> Result<Arc<Surroundings>, CheckpointError> {
+    fn recorded(&self) -> Result<Arc<Toolchain>, CheckpointError> {
         if let Some(before) = self.before() {
             return Ok(before);
         }
         let path = self.directory.join(self.checkpoints.name_of_record());
         let wrong = |error: std::io::Error| CheckpointError::io("cannot read", &path, error);
         let text = std::fs::read(&path).map_err(wrong)?;
-        let recorded: Surroundings = serde_json::from_slice(&text).map_err(|error| wrong(error.into()))?;
+        let recorded: Toolchain = serde_json::from_slice(&text).map_err(|error| wrong(error.into()))?;
         Ok(Arc::new(recorded))
     }
 
-    fn before(&self) -> Option<Arc<Surroundings>> {
+    fn before(&self) -> Option<Arc<Toolchain>> {
         self.before.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn look(&self) -> Surroundings {
-        let terms = self.terms.clone().unwrap_or_default();
+    fn look(&self) -> Toolchain {
+        let plan = self.plan.clone().unwrap_or_default();
         let read = |path: &str| text_of(&self.project.join(path), MAX_READ);
-        let named = named::named(&terms.commands, &[], &read);
+        let named = named::named(&plan.commands, &[], &read);
         let place = Place {
             project: &self.project,
             home: self.home.as_deref(),
             cargo_home: self.cargo_home.as_deref(),
             path: &self.path,
             ignored: self.checkpoints.ignored().unwrap_or_default(),
-            checks: &CheckFiles::new(&terms.tests),
+            checks: &CheckFiles::new(&plan.tests),
             named: named.files.into_iter().chain(named.missing).collect(),
             words: &named.words,
         };
-        Surroundings::look(&place, &named.programs)
+        Toolchain::look(&place, &named.programs)
     }
 
     /// What a verification comes to that needs no commands; `None` where the run changed something, or may have.
@@ -249,36 +249,40 @@ impl IntegrityGuard {
     /// packages of then are not those of now.
     pub(crate) async fn on_the_base(
         self: &Arc<Self>,
-        terms: &Terms,
+        plan: &VerifyPlan,
         runs: &[CommandRun],
     ) -> Option<Baseline> {
-        let compared = self.compared(terms).await.ok()?;
+        let compared = self.compared(plan).await.ok()?;
         let is_sound = compared.is_none_or(|comparison| comparison.is_sound());
-        self.baseline(terms, runs).await.filter(|_| is_sound)
+        self.baseline(plan, runs).await.filter(|_| is_sound)
     }
 
     /// Judges commands that passed, and finds what they prove.
-    pub(crate) async fn judge(self: &Arc<Self>, terms: &Terms, verification: Verification) -> Verification {
-        let comparison = match self.compared(terms).await {
+    pub(crate) async fn judge(
+        self: &Arc<Self>,
+        plan: &VerifyPlan,
+        verification: Verification,
+    ) -> Verification {
+        let comparison = match self.compared(plan).await {
             Ok(Some(comparison)) => comparison,
             Ok(None) => return Verification { integrity: Some(Integrity::unchanged()), ..verification },
             // The tree could not be compared with the one that the run began with.
             Err(_) => return Verification { tree: None, ..verification },
         };
-        if terms.adopted && !comparison.had_tests {
+        if plan.adopted && !comparison.had_tests {
             // Tests of the run alone are what its agents say.
             return Verification { tree: verification.tree, ..Verification::default() };
         }
         // The copy of the beginning has links to packages, so it may have been run with what the run put there.
         let is_sound = comparison.is_sound();
-        let baseline = self.baseline(terms, &verification.runs).await.filter(|_| is_sound);
+        let baseline = self.baseline(plan, &verification.runs).await.filter(|_| is_sound);
         let mut changed = comparison.changed();
         changed.extend(miscounted(baseline.as_ref(), &verification.runs, false));
         let uncounted = uncounted(baseline.as_ref(), &verification.runs);
         // Where there were no checks, new ones cannot change how others run.
         let added = if comparison.had_checks { comparison.added.clone() } else { Vec::new() };
         let mut original = None;
-        let result = match (changed.is_empty(), terms.changed_checks) {
+        let result = match (changed.is_empty(), plan.changed_checks) {
             (true, ChangedChecks::Allow | ChangedChecks::Deny) => IntegrityResult::Intact,
             (true, ChangedChecks::Rerun) if added.is_empty() && uncounted.is_empty() => {
                 IntegrityResult::Intact
@@ -286,7 +290,7 @@ impl IntegrityGuard {
             (false, ChangedChecks::Allow) => IntegrityResult::Allowed,
             (false, ChangedChecks::Deny) => IntegrityResult::Denied,
             (only_added, ChangedChecks::Rerun) => {
-                let run = self.run_originals(terms, &comparison, baseline.as_ref()).await;
+                let run = self.run_originals(plan, &comparison, baseline.as_ref()).await;
                 let result = match (run.passed(), run.runs.is_empty()) {
                     // Nothing was changed or added: they would only have been counted.
                     (_, true) if only_added && added.is_empty() => IntegrityResult::Intact,
@@ -308,7 +312,7 @@ impl IntegrityGuard {
         let advice = fails.then(|| ADVICE.to_owned());
         let integrity = Some(Integrity { result, changed, more, advice });
         let judged = Verification { integrity, baseline, original, ..verification };
-        self.what_it_proves(terms, &comparison, judged).await
+        self.what_it_proves(plan, &comparison, judged).await
     }
 
     /// Called before the commands run. Removes what Python compiled inside the project: it need not have been made from the
@@ -330,10 +334,10 @@ impl IntegrityGuard {
 
     /// The commands on the first tree. Commands that passed in `runs` are not waited for much longer there: one that hangs
     /// without the work would hold the result up.
-    async fn baseline(&self, terms: &Terms, runs: &[CommandRun]) -> Option<Baseline> {
-        if self.begun().commands != terms.commands {
+    async fn baseline(&self, plan: &VerifyPlan, runs: &[CommandRun]) -> Option<Baseline> {
+        if self.begun().commands != plan.commands {
             // The process that ran it is gone, or it is that of other commands.
-            self.start_baseline(terms.clone());
+            self.start_baseline(plan.clone());
         }
         let mut running = std::mem::take(&mut self.begun().run);
         let took: u64 = runs.iter().map(|run| run.duration_ms).sum();
@@ -350,12 +354,12 @@ impl IntegrityGuard {
     }
 
     /// The checks now, compared with those of the beginning; `None` if the run changed nothing.
-    async fn compared(self: &Arc<Self>, terms: &Terms) -> Result<Option<Arc<Comparison>>, NotCompared> {
-        let (guard, own) = (Arc::clone(self), terms.clone());
+    async fn compared(self: &Arc<Self>, plan: &VerifyPlan) -> Result<Option<Arc<Comparison>>, NotCompared> {
+        let (guard, own) = (Arc::clone(self), plan.clone());
         Ok(tokio::task::spawn_blocking(move || guard.compare(&own)).await??.map(Arc::new))
     }
 
-    fn compare(&self, terms: &Terms) -> Result<Option<Comparison>, CheckpointError> {
+    fn compare(&self, plan: &VerifyPlan) -> Result<Option<Comparison>, CheckpointError> {
         let Some(trees) = self.checkpoints.trees()? else { return Ok(None) };
         if trees.is_as_the_task_began(&comparison::is_own) {
             return Ok(None);
@@ -363,18 +367,18 @@ impl IntegrityGuard {
         let now = self.look();
         let began = *self.commands_began.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.recorded()?;
-        let adopted = if terms.adopted {
-            Adopted::new(&terms.commands, &self.project, &before, &self.path)
+        let adopted = if plan.adopted {
+            Adopted::new(&plan.commands, &self.project, &before, &self.path)
         } else {
             Adopted::default()
         };
-        Ok(Some(Comparison::new(trees, terms, &self.project, (&before, &now), began, adopted)))
+        Ok(Some(Comparison::new(trees, plan, &self.project, (&before, &now), began, adopted)))
     }
 
     /// The original checks on the new code.
     async fn run_originals(
         &self,
-        terms: &Terms,
+        plan: &VerifyPlan,
         comparison: &Arc<Comparison>,
         baseline: Option<&Baseline>,
     ) -> OriginalRun {
@@ -404,7 +408,7 @@ impl IntegrityGuard {
             Ok(Err(error)) => return problem(format!("a copy of the project could not be made: {error}")),
             Err(error) => return problem(format!("a copy of the project could not be made: {error}")),
         };
-        let runs = replica.run(&self.counting_runner(), &terms.commands, terms.timeout).await;
+        let runs = replica.run(&self.counting_runner(), &plan.commands, plan.timeout).await;
         copies::removed(replica).await;
         let miscounted = miscounted(baseline, &runs, true);
         let problem = miscounted.first().map(|change| format!("`{}` {}", change.path, change.how.words()));

@@ -12,8 +12,8 @@ use std::time::Duration;
 
 use rawko_core::Timestamp;
 use rawko_core::memory::{
-    Feedback, Memory, Query, Reason, Recipient, Selection, Similarity, Surroundings, Use, rank,
-    reference_key, referred_keys, shortlist_len,
+    Feedback, Memory, Query, RankInput, Reason, Recipient, Selection, Similarity, Use, rank, reference_key,
+    referred_keys, shortlist_len,
 };
 
 use super::feedback;
@@ -246,7 +246,7 @@ impl MemoryStore {
         options: &RecallOptions,
     ) -> Option<Recall> {
         let (feedback, broken) = root.map(|root| feedback::read(root.as_fd())).unwrap_or_default();
-        let around = Surroundings { feedback, semantic: options.semantic.clone(), now: options.now };
+        let around = RankInput { feedback, semantic: options.semantic.clone(), now: options.now };
         let ranking = rank(records.memories().chain(&users.memories), query, recipient, &around);
         let mut reports = records.all_reports();
         reports.extend(users.reports.iter().cloned());

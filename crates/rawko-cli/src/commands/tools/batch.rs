@@ -7,7 +7,8 @@ use rawko::config::LoadedAgent;
 use rawko::tools::{Confinement, ToolRegistry};
 use rawko_core::agent::{AgentConfig, BashFilter, Permissions};
 use rawko_core::policy::{
-    BASH, Verdict, bash_verdict, call_verdict, effective_permissions, is_control_tool, validate_filter,
+    BASH, Permission, bash_permission, call_permission, effective_permissions, is_control_tool,
+    validate_filter,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -109,8 +110,8 @@ impl Question {
     }
 
     /// A reason in the words of the question, where its own filter or permissions decided.
-    fn reason(&self, verdict: &Verdict) -> Option<String> {
-        let Verdict::Denied { rule, message, would_allow, .. } = verdict else { return None };
+    fn reason(&self, verdict: &Permission) -> Option<String> {
+        let Permission::Denied { rule, message, would_allow, .. } = verdict else { return None };
         let list = rule.strip_prefix("tools.bashFilter.");
         let (Some(list), Some(change), true) = (list, would_allow, self.brings(rule)) else {
             return verdict.explained();
@@ -192,10 +193,10 @@ fn sandbox(rawko: &Rawko) -> Option<Confinement> {
 }
 
 impl Judge<'_> {
-    fn verdict(&self, question: &Question) -> Result<Verdict, String> {
+    fn verdict(&self, question: &Question) -> Result<Permission, String> {
         if let Some(Err(errors)) = question.filter.as_ref().map(validate_filter) {
             let message: Vec<String> = errors.iter().map(ToString::to_string).collect();
-            return Ok(Verdict::denied("tools.bashFilter", message.join(" ")));
+            return Ok(Permission::denied("tools.bashFilter", message.join(" ")));
         }
         match (&question.command, &question.path) {
             (Some(command), None) => self.command(question, command),
@@ -204,15 +205,15 @@ impl Judge<'_> {
         }
     }
 
-    fn command(&self, question: &Question, command: &str) -> Result<Verdict, String> {
+    fn command(&self, question: &Question, command: &str) -> Result<Permission, String> {
         let alone = self.agent.is_none() && question.permissions.is_none() && question.enforced.is_none();
         if let (true, Some(filter)) = (alone, &question.filter) {
-            return Ok(bash_verdict(filter, &self.rawko.project().display().to_string(), command));
+            return Ok(bash_permission(filter, &self.rawko.project().display().to_string(), command));
         }
         self.call(question, BASH, json!({ "command": command }))
     }
 
-    fn path(&self, question: &Question, path: &str) -> Result<Verdict, String> {
+    fn path(&self, question: &Question, path: &str) -> Result<Permission, String> {
         let tool = match (&question.tool, question.access) {
             (Some(tool), _) => tool.as_str(),
             (None, Some(Access::Write)) => "Write",
@@ -229,7 +230,7 @@ impl Judge<'_> {
         self.call(question, tool, input)
     }
 
-    fn call(&self, question: &Question, tool: &str, input: Value) -> Result<Verdict, String> {
+    fn call(&self, question: &Question, tool: &str, input: Value) -> Result<Permission, String> {
         let mut agent = match self.agent {
             Some(agent) => agent.config.clone(),
             None => anyone()?,
@@ -242,7 +243,7 @@ impl Judge<'_> {
         let project = self.rawko.project().display().to_string();
         let context = here(self.rawko, &project, question.enforced);
         let call = tool_call(tool, input);
-        let verdict = call_verdict(&agent, &granted, context, &call, &names(self.registry));
+        let verdict = call_permission(&agent, &granted, context, &call, &names(self.registry));
         if !verdict.is_allowed() || is_control_tool(tool) {
             return Ok(verdict);
         }
@@ -250,7 +251,7 @@ impl Judge<'_> {
         let context = context_for(self.rawko, &agent, &granted, confinement);
         Ok(match self.registry.check(tool, call.input, &context) {
             Ok(()) => verdict,
-            Err(refusal) => Verdict::denied(refusal.rule, refusal.message),
+            Err(refusal) => Permission::denied(refusal.rule, refusal.message),
         })
     }
 }
@@ -297,7 +298,7 @@ mod tests {
     #[test]
     fn a_denial_by_the_question_own_filter_names_it() {
         let question = Question::read(EXAMPLE.as_bytes()).unwrap();
-        let verdict = bash_verdict(question.filter.as_ref().unwrap(), "/project", "rm x");
+        let verdict = bash_permission(question.filter.as_ref().unwrap(), "/project", "rm x");
         let reason = question.reason(&verdict).unwrap();
         assert!(reason.contains("(`filter.allowedCommands` of this question)"), "{reason}");
         assert!(!reason.to_lowercase().contains("agent"), "{reason}");

@@ -101,7 +101,7 @@ impl Execution {
                     notes.push(answered(&self.agent, &call, &outcome));
                 }
                 if !(is_control_tool(&call.name) || is_answered) || outcome.is_error {
-                    self.note_trouble(&call, &outcome);
+                    self.note_error(&call, &outcome);
                 }
                 if outcome.is_error {
                     self.refused.push((call.clone(), outcome.clone()));

@@ -28,7 +28,7 @@ impl Execution {
         self.window.turn_is_new();
         self.max_turns = max_turns;
         self.calls.clear();
-        self.trouble = None;
+        self.last_error = None;
         self.report = None;
         self.plan = None;
         self.facts = ExecutionFacts::default();

@@ -19,7 +19,7 @@ const FILES_KEPT: usize = 50;
 impl Execution {
     /// Records the facts of a finished call, as the tool reports them.
     pub(super) fn record(&mut self, call: &ToolCall, outcome: &ToolOutcome) {
-        self.note_trouble(call, outcome);
+        self.note_error(call, outcome);
         for file in &outcome.files_modified {
             if self.files.insert(file.clone()) {
                 self.facts.files_modified.push(file.clone());

@@ -107,7 +107,7 @@ impl Execution {
         outcome.content = format!("{}\n{words}", outcome.content);
         notes.push(called(&self.agent, &call, false, &rule));
         notes.push(answered(&self.agent, &call, &outcome));
-        self.note_trouble(&call, &outcome);
+        self.note_error(&call, &outcome);
         self.refused.push((call, outcome.clone()));
         if let Some(entry) = self.calls.get_mut(slot) {
             entry.state = SlotState::Done(outcome);

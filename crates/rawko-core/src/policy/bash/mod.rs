@@ -1,4 +1,4 @@
-//! What a shell command may run: the verdict on a `bashFilter` (`docs/spec/bash-and-sandbox.md`, "The filter").
+//! What a shell command may run: the permission on a `bashFilter` (`docs/spec/bash-and-sandbox.md`, "The filter").
 //!
 //! Decided on the command taken apart as bash would take it, never on its text's first word. What is not
 //! understood is refused. What a program does once it runs is not the filter's business but the sandbox's: a
@@ -36,7 +36,7 @@ use std::collections::BTreeSet;
 use regex::{Regex, RegexBuilder};
 
 use crate::agent::BashFilter;
-use crate::policy::Verdict;
+use crate::policy::Permission;
 use crate::text::truncate;
 pub(crate) use effects::{effect_of_redirection, effect_of_words, keeps_output, writes_its_words};
 pub(crate) use parser::parse as parse_script;
@@ -93,7 +93,7 @@ pub fn validate_filter(filter: &BashFilter) -> Result<(), Vec<BashFilterError>> 
 
 /// Whether `command`, the argument of `bash -c`, may run under `filter` in the project whose absolute path is `project`.
 #[must_use]
-pub fn bash_verdict(filter: &BashFilter, project: &str, command: &str) -> Verdict {
+pub fn bash_permission(filter: &BashFilter, project: &str, command: &str) -> Permission {
     let rules = BashRules {
         agent: None,
         filter: Some(filter),
@@ -104,7 +104,7 @@ pub fn bash_verdict(filter: &BashFilter, project: &str, command: &str) -> Verdic
         is_confined: false,
         project,
     };
-    verdict(rules, command)
+    permission(rules, command)
 }
 
 /// All that the commands of an agent are held to.
@@ -128,7 +128,7 @@ pub(super) struct BashRules<'a> {
 }
 
 /// Whether `command` may run under these rules.
-pub(super) fn verdict(rules: BashRules<'_>, command: &str) -> Verdict {
+pub(super) fn permission(rules: BashRules<'_>, command: &str) -> Permission {
     let filter = rules.filter;
     let listed = filter.and_then(|filter| filter.allowed_commands.as_deref());
     let lists: Vec<Allowlist<'_>> = [
@@ -145,7 +145,7 @@ pub(super) fn verdict(rules: BashRules<'_>, command: &str) -> Verdict {
         return denial;
     }
     if lists.is_empty() && blocked_patterns.is_empty() {
-        return Verdict::allowed("tools.bashFilter (absent: all)");
+        return Permission::allowed("tools.bashFilter (absent: all)");
     }
     // The first list decides where several do: the others only take away.
     let first = lists.first().map(|list| list.place.rule());
@@ -155,7 +155,7 @@ pub(super) fn verdict(rules: BashRules<'_>, command: &str) -> Verdict {
     let patterns: Result<Vec<Regex>, BashFilterError> = blocked_patterns.iter().map(|p| compile(p)).collect();
     let patterns = match patterns {
         Ok(patterns) => patterns,
-        Err(error) => return Verdict::denied("tools.bashFilter.blockedPatterns", error.to_string()),
+        Err(error) => return Permission::denied("tools.bashFilter.blockedPatterns", error.to_string()),
     };
     if let Some(pattern) = patterns.iter().find(|p| p.is_match(command)) {
         return blocked(pattern, command, rules.agent);
@@ -186,15 +186,15 @@ pub(super) fn verdict(rules: BashRules<'_>, command: &str) -> Verdict {
             // Where the sandbox lets it write nothing, the list is not what is in the way.
             let only_reads = rules.is_confined && rules.writable.is_empty();
             let lift = if only_reads && matches!(lift, Lift::NoList) { Lift::Nothing } else { lift };
-            return Verdict::unlisted(list.place.rule(), format!("The command was not run: {why}"))
+            return Permission::unlisted(list.place.rule(), format!("The command was not run: {why}"))
                 .lifted_by(list.place.lifted(&lift, rules.agent));
         }
     }
-    Verdict::allowed(first.unwrap_or("tools.bashFilter.blockedPatterns (none matches)"))
+    Permission::allowed(first.unwrap_or("tools.bashFilter.blockedPatterns (none matches)"))
 }
 
 /// The denial of a command that removes what is not the agent's. A command that cannot be understood is left to the others.
-fn denied_removal(rules: &BashRules<'_>, project: &ProjectRoot<'_>, command: &str) -> Option<Verdict> {
+fn denied_removal(rules: &BashRules<'_>, project: &ProjectRoot<'_>, command: &str) -> Option<Permission> {
     if rules.writable.is_empty() {
         return None;
     }
@@ -207,16 +207,16 @@ fn denied_removal(rules: &BashRules<'_>, project: &ProjectRoot<'_>, command: &st
         Lift::WritePath(path) => Some(allowlist::write_path(path, rules.agent)),
         Lift::NoList | Lift::Program(_) | Lift::Nothing => None,
     };
-    Some(Verdict::denied("permissions.write", format!("The command was not run: {why}")).lifted_by(lift))
+    Some(Permission::denied("permissions.write", format!("The command was not run: {why}")).lifted_by(lift))
 }
 
 /// A command that cannot be judged is denied by the `list` that would have judged it, or else by the blocked patterns.
-fn not_judged(list: Option<&'static str>, why: &str) -> Verdict {
+fn not_judged(list: Option<&'static str>, why: &str) -> Permission {
     let message = format!(
         "The command was not run: it cannot be understood, and what is not understood is refused: {why}. \
          Write it more plainly, as several calls if need be."
     );
-    Verdict::denied(list.unwrap_or("tools.bashFilter.blockedPatterns"), message)
+    Permission::denied(list.unwrap_or("tools.bashFilter.blockedPatterns"), message)
 }
 
 /// The directories that `command` names to work in (`cd`, `git -C`), as they are spelt: from the project on, or absolute.
@@ -248,7 +248,7 @@ fn compile(pattern: &str) -> Result<Regex, BashFilterError> {
     })
 }
 
-fn blocked(pattern: &Regex, text: &str, agent: Option<&str>) -> Verdict {
+fn blocked(pattern: &Regex, text: &str, agent: Option<&str>) -> Permission {
     const RULE: &str = "tools.bashFilter.blockedPatterns";
     let message = format!(
         "The command was not run: `{}` is blocked for you, by the pattern `{}`. Go on without it, or report that it is \
@@ -257,7 +257,7 @@ fn blocked(pattern: &Regex, text: &str, agent: Option<&str>) -> Verdict {
         truncate(pattern.as_str(), SHOWN)
     );
     let lift = format!("remove `- {}` under {RULE} {}", pattern.as_str(), allowlist::of_agent(agent));
-    Verdict::denied(RULE, message).lifted_by(Some(lift))
+    Permission::denied(RULE, message).lifted_by(Some(lift))
 }
 
 /// What patterns are matched on besides the raw text: each command's words after quote removal, joined by one

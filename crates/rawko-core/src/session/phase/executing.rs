@@ -153,7 +153,7 @@ pub(super) fn follow(
         ledger.watch_progress(&mut execution);
     }
     match step {
-        ExecutionStep::Ask if ledger.detector.demand() >= Alarm::Change => {
+        ExecutionStep::Ask if ledger.detector.pending_alarm() >= Alarm::Change => {
             stop_circling(execution, ledger, reaction)
         }
         ExecutionStep::Ask => turn::start(execution, ledger, reaction),
@@ -170,7 +170,7 @@ pub(super) fn follow(
 
 /// Ends an execution that repeats itself, now that its turn is over.
 fn stop_circling(mut execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-    if ledger.detector.demand() == Alarm::Stop || ledger.fails_for_good() {
+    if ledger.detector.pending_alarm() == Alarm::Stop || ledger.fails_for_good() {
         let error = ledger.stalled();
         return failed(Some(execution), error, ledger, reaction);
     }

@@ -5,7 +5,7 @@ use crate::agent::Ask;
 use crate::agent::execution::{Execution, Judgement};
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::message::ToolCall;
-use crate::policy::{self, CallContext, Verdict};
+use crate::policy::{self, CallContext, Permission};
 use crate::request::Purpose;
 use crate::session::Reaction;
 use crate::session::ledger::Ledger;
@@ -101,18 +101,18 @@ fn judge(agent: Option<&AgentSetup>, setup: &Setup, asks: bool, call: &ToolCall)
     let known: Vec<&str> = setup.tools.iter().map(|tool| tool.name.as_str()).collect();
     let access = setup.tools.iter().find(|tool| tool.name == call.name).map(|tool| tool.access);
     let context = CallContext { project: &setup.place.directory, is_confined: agent.confined };
-    match (policy::call_verdict(&agent.config, &agent.permissions, context, call, &known), access) {
-        (Verdict::Allowed { rule }, Some(access)) => Judgement::Allowed { rule, access },
-        (Verdict::Allowed { rule }, None) => Judgement::Denied {
+    match (policy::call_permission(&agent.config, &agent.permissions, context, call, &known), access) {
+        (Permission::Allowed { rule }, Some(access)) => Judgement::Allowed { rule, access },
+        (Permission::Allowed { rule }, None) => Judgement::Denied {
             rule,
             message: format!("There is no tool `{}`.", call.name),
             would_allow: None,
             code: ErrorCode::ToolFailure,
         },
-        (Verdict::Denied { rule, message, would_allow, unlisted: true }, Some(access)) if asks => {
+        (Permission::Denied { rule, message, would_allow, unlisted: true }, Some(access)) if asks => {
             Judgement::Unlisted { rule, message, would_allow, access }
         }
-        (Verdict::Denied { rule, message, would_allow, unlisted: _ }, _) => {
+        (Permission::Denied { rule, message, would_allow, unlisted: _ }, _) => {
             Judgement::Denied { rule, message, would_allow, code: ErrorCode::PermissionError }
         }
     }

@@ -4,7 +4,7 @@
 use super::confined::check;
 use super::{LISTED, PROJECT};
 use crate::agent::BashFilter;
-use crate::policy::bash::{BashRules, bash_verdict, verdict};
+use crate::policy::bash::{BashRules, bash_permission, permission};
 
 const PLAIN: [&str; 41] = [
     "i=0; while [ $i -lt 3 ]; do ls; i=$((i+1)); done",
@@ -60,7 +60,7 @@ fn outside_of_the_sandbox_they_are_refused() {
     let listed = LISTED.iter().chain(&["seq"]).map(|&name| name.to_owned());
     let filter = BashFilter { allowed_commands: Some(listed.collect()), ..BashFilter::default() };
     for command in PLAIN.iter().filter(|command| !command.contains("'EOF'")) {
-        assert!(!bash_verdict(&filter, PROJECT, command).is_allowed(), "{command:?}");
+        assert!(!bash_permission(&filter, PROJECT, command).is_allowed(), "{command:?}");
     }
 }
 
@@ -208,12 +208,12 @@ fn a_denial_names_what_it_calculates_with_and_the_line_that_decided() {
             is_confined: true,
             project: PROJECT,
         };
-        let verdict = verdict(rules, command);
-        let message = verdict.denial().unwrap().content;
+        let permission = permission(rules, command);
+        let message = permission.denial().unwrap().content;
         for word in words {
             assert!(message.contains(word), "{word:?} is missing in {message}");
         }
-        let would_allow = verdict.would_allow().unwrap();
+        let would_allow = permission.would_allow().unwrap();
         assert!(would_allow.contains(change), "{change:?} is missing in {would_allow}");
     };
     let lifts = "remove the list under tools.bashFilter.allowedCommands of this agent";
@@ -232,7 +232,7 @@ fn a_denial_names_what_it_calculates_with_and_the_line_that_decided() {
 fn patterns_and_removals_are_looked_for_in_here_documents() {
     let filter = BashFilter { blocked_patterns: vec!["^sudo ".to_owned()], ..BashFilter::default() };
     for command in ["cat <<EOF\n$('sudo' ls)\nEOF", "cat <<EOF\n$(x=1 sudo ls)\nEOF"] {
-        assert!(!bash_verdict(&filter, PROJECT, command).is_allowed(), "{command:?}");
+        assert!(!bash_permission(&filter, PROJECT, command).is_allowed(), "{command:?}");
     }
     check(&["."], &["cat <<EOF\n$(rm -rf /)\nEOF"], false);
 }

@@ -2,7 +2,7 @@
 
 use super::{LISTED, PROJECT};
 use crate::agent::BashFilter;
-use crate::policy::bash::{BashRules, verdict};
+use crate::policy::bash::{BashRules, permission};
 
 /// Checks commands of an agent that may write `writable`, and not `secrets`.
 #[track_caller]
@@ -22,9 +22,9 @@ pub(super) fn check(writable: &[&str], commands: &[&str], allowed: bool) {
     };
     let wrong: Vec<String> = commands
         .iter()
-        .map(|command| (command, verdict(rules, command)))
-        .filter(|(_, verdict)| verdict.is_allowed() != allowed)
-        .map(|(command, verdict)| format!("{command:?}: {verdict:?}"))
+        .map(|command| (command, permission(rules, command)))
+        .filter(|(_, permission)| permission.is_allowed() != allowed)
+        .map(|(command, permission)| format!("{command:?}: {permission:?}"))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -262,7 +262,7 @@ fn a_denial_names_the_path_to_grant_where_a_grant_would_help() {
             is_confined: true,
             project: PROJECT,
         };
-        verdict(rules, command).would_allow().map(str::to_owned)
+        permission(rules, command).would_allow().map(str::to_owned)
     };
     let path = "add `- /data/x` under permissions.write of agent `writer` and of the configuration";
     assert_eq!(lifted(&["src"], "ls >/data/x").as_deref(), Some(path));

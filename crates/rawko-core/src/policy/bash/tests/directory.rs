@@ -2,7 +2,7 @@
 
 use super::{PROJECT, check};
 use crate::agent::BashFilter;
-use crate::policy::bash::{bash_verdict, named_directories};
+use crate::policy::bash::{bash_permission, named_directories};
 
 #[test]
 fn a_command_that_begins_with_cd_to_the_project_is_not_refused() {
@@ -178,17 +178,17 @@ fn exit_is_implied_behind_a_failed_cd_alone() {
 fn blocked_patterns_hold_for_cd() {
     let filter =
         BashFilter { blocked_patterns: vec!["^cd /home/me/project/secret".into()], ..Default::default() };
-    assert!(!bash_verdict(&filter, PROJECT, "ls; cd '/home/me/project/secret'").is_allowed());
-    assert!(bash_verdict(&filter, PROJECT, "cd /home/me/project/src").is_allowed());
+    assert!(!bash_permission(&filter, PROJECT, "ls; cd '/home/me/project/secret'").is_allowed());
+    assert!(bash_permission(&filter, PROJECT, "cd /home/me/project/src").is_allowed());
 }
 
 #[test]
 fn where_the_project_is_not_known_only_relative_directories_are_implied() {
     let none = BashFilter { allowed_commands: Some(Vec::new()), ..Default::default() };
-    assert!(bash_verdict(&none, "", "cd src").is_allowed());
-    assert!(!bash_verdict(&none, "", "cd /").is_allowed());
-    assert!(!bash_verdict(&none, "relative", "cd /relative").is_allowed());
-    assert!(bash_verdict(&none, "/", "cd /anywhere").is_allowed());
+    assert!(bash_permission(&none, "", "cd src").is_allowed());
+    assert!(!bash_permission(&none, "", "cd /").is_allowed());
+    assert!(!bash_permission(&none, "relative", "cd /relative").is_allowed());
+    assert!(bash_permission(&none, "/", "cd /anywhere").is_allowed());
 }
 
 #[track_caller]

@@ -2,22 +2,22 @@
 
 use super::{PROJECT, listed};
 use crate::agent::BashFilter;
-use crate::policy::{Verdict, bash_verdict};
+use crate::policy::{Permission, bash_permission};
 use proptest::prelude::*;
 
 /// A quarter of what a thread of the standard library gets.
 const STACK: usize = 512 * 1024;
 
-/// The verdicts on `commands` by an allowlist, found on a small stack. Patterns are matched there, too.
-fn verdicts(commands: Vec<String>) -> Vec<(String, Verdict)> {
+/// The permissions on `commands` by an allowlist, found on a small stack. Patterns are matched there, too.
+fn permissions(commands: Vec<String>) -> Vec<(String, Permission)> {
     let judge = move || {
         let patterns = BashFilter { blocked_patterns: vec!["rm -rf /".to_owned()], ..BashFilter::default() };
         let mut filter = listed();
         filter.allowed_commands.iter_mut().for_each(|listed| listed.push("stdbuf".to_owned()));
         let one = |command: String| {
-            let _ = bash_verdict(&patterns, PROJECT, &command);
-            let verdict = bash_verdict(&filter, PROJECT, &command);
-            (command, verdict)
+            let _ = bash_permission(&patterns, PROJECT, &command);
+            let permission = bash_permission(&filter, PROJECT, &command);
+            (command, permission)
         };
         commands.into_iter().map(one).collect()
     };
@@ -26,10 +26,10 @@ fn verdicts(commands: Vec<String>) -> Vec<(String, Verdict)> {
 
 #[track_caller]
 fn check(commands: Vec<String>, allowed: bool) {
-    for (command, verdict) in verdicts(commands) {
+    for (command, permission) in permissions(commands) {
         let head: String = command.chars().take(60).collect();
-        assert_eq!(verdict.is_allowed(), allowed, "{head:?}: {verdict:?}");
-        if let Verdict::Denied { message, .. } = verdict {
+        assert_eq!(permission.is_allowed(), allowed, "{head:?}: {permission:?}");
+        if let Permission::Denied { message, .. } = permission {
             assert!(message.len() < 1_500, "{head:?}: {message}");
         }
     }
@@ -185,6 +185,6 @@ proptest! {
         command.push_str("ls ");
         command.extend(closing.iter().map(|(piece, times)| piece.repeat(*times)));
         let command: String = command.chars().take(100_000).collect();
-        prop_assert_eq!(verdicts(vec![command]).len(), 1);
+        prop_assert_eq!(permissions(vec![command]).len(), 1);
     }
 }

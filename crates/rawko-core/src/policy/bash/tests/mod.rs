@@ -1,4 +1,4 @@
-//! The filter against commands whose verdict was found by running them, and against more of the same kinds.
+//! The filter against commands whose permission was found by running them, and against more of the same kinds.
 
 mod calculation;
 mod confined;
@@ -44,10 +44,10 @@ fn no_sample_that_must_be_refused_passes() {
     let samples = include_str!("../../../../tests/fixtures/bash_filter.jsonl").lines();
     let (mut passed, mut refused, mut wrong) = (0, Vec::new(), Vec::new());
     for sample in samples.map(|line| serde_json::from_str::<Sample>(line).unwrap()) {
-        let verdict = bash_verdict(&sample.filter, PROJECT, &sample.command);
-        match (sample.expect.as_str(), verdict.is_allowed()) {
+        let permission = bash_permission(&sample.filter, PROJECT, &sample.command);
+        match (sample.expect.as_str(), permission.is_allowed()) {
             ("allow", true) => passed += 1,
-            ("allow", false) => refused.push(format!("{}: {verdict:?}", sample.id)),
+            ("allow", false) => refused.push(format!("{}: {permission:?}", sample.id)),
             ("deny", true) => wrong.push(format!("{}: {}", sample.id, sample.command)),
             ("deny", false) => {}
             (other, _) => panic!("no such expectation: {other}"),
@@ -68,9 +68,9 @@ fn listed() -> BashFilter {
 pub(super) fn check(commands: &[&str], allowed: bool) {
     let wrong: Vec<String> = commands
         .iter()
-        .map(|command| (command, bash_verdict(&listed(), PROJECT, command)))
-        .filter(|(_, verdict)| verdict.is_allowed() != allowed)
-        .map(|(command, verdict)| format!("{command:?}: {verdict:?}"))
+        .map(|command| (command, bash_permission(&listed(), PROJECT, command)))
+        .filter(|(_, permission)| permission.is_allowed() != allowed)
+        .map(|(command, permission)| format!("{command:?}: {permission:?}"))
         .collect();
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
@@ -119,10 +119,10 @@ fn what_cannot_be_understood_is_refused() {
 
 #[test]
 fn without_a_list_everything_runs_and_with_an_empty_one_nothing() {
-    assert!(bash_verdict(&BashFilter::default(), PROJECT, "anything at all (").is_allowed());
+    assert!(bash_permission(&BashFilter::default(), PROJECT, "anything at all (").is_allowed());
     let none = BashFilter { allowed_commands: Some(Vec::new()), ..BashFilter::default() };
-    assert!(!bash_verdict(&none, PROJECT, "ls").is_allowed());
-    assert!(!bash_verdict(&none, PROJECT, "/bin/ls").is_allowed());
+    assert!(!bash_permission(&none, PROJECT, "ls").is_allowed());
+    assert!(!bash_permission(&none, PROJECT, "/bin/ls").is_allowed());
 }
 
 #[test]
@@ -152,23 +152,25 @@ fn a_denial_says_to_the_model_what_to_do_instead_and_to_the_user_what_to_change(
         ("find . -exec ls {} +", "pipe the names to `xargs`, or use `grep -r`", list),
         ("ls $((x))", "Write it more plainly, as several calls", list),
     ] {
-        let verdict = bash_verdict(&listed(), PROJECT, command);
-        let Verdict::Denied { rule, message, would_allow, .. } = verdict else { panic!("{verdict:?}") };
+        let permission = bash_permission(&listed(), PROJECT, command);
+        let Permission::Denied { rule, message, would_allow, .. } = permission else {
+            panic!("{permission:?}")
+        };
         assert_eq!(rule, "tools.bashFilter.allowedCommands");
         assert!(message.contains(instead), "{instead:?} is missing in {message}");
         assert!(!message.contains("bashFilter") && !message.contains("allow it"), "{message}");
         assert_eq!(would_allow.as_deref(), Some(change), "{command}");
     }
     let blocked = BashFilter { blocked_patterns: vec!["a{1000}|rm ".into()], ..BashFilter::default() };
-    let verdict = bash_verdict(&blocked, PROJECT, "rm x");
+    let permission = bash_permission(&blocked, PROJECT, "rm x");
     let change = "remove `- a{1000}|rm ` under tools.bashFilter.blockedPatterns of this agent";
-    assert_eq!(verdict.would_allow(), Some(change));
+    assert_eq!(permission.would_allow(), Some(change));
 }
 
 proptest! {
     #[test]
-    fn any_text_gets_a_verdict(command in "[a-z$(){}\\[\\]<>|&;'\"`\\\\ \n#=*?~!0-9-]{0,60}") {
-        let _ = bash_verdict(&listed(), PROJECT, &command);
+    fn any_text_gets_a_permission(command in "[a-z$(){}\\[\\]<>|&;'\"`\\\\ \n#=*?~!0-9-]{0,60}") {
+        let _ = bash_permission(&listed(), PROJECT, &command);
     }
 
     #[test]
@@ -176,6 +178,6 @@ proptest! {
         before in "(ls|echo a|git status|cat 'x y')?", joint in "(;|&&|\\|\\||\\||&|\n)", name in "[a-z]{5,9}z",
     ) {
         let command = format!("{}{joint} {name}", if before.is_empty() { "ls" } else { &before });
-        prop_assert!(!bash_verdict(&listed(), PROJECT, &command).is_allowed());
+        prop_assert!(!bash_permission(&listed(), PROJECT, &command).is_allowed());
     }
 }

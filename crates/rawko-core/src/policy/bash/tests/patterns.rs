@@ -2,7 +2,7 @@
 
 use super::PROJECT;
 use crate::agent::BashFilter;
-use crate::policy::bash_verdict;
+use crate::policy::bash_permission;
 
 #[track_caller]
 fn check_patterns(patterns: &[&str], command: &str, allowed: bool) {
@@ -10,8 +10,8 @@ fn check_patterns(patterns: &[&str], command: &str, allowed: bool) {
         allowed_commands: None,
         blocked_patterns: patterns.iter().map(|&p| p.to_owned()).collect(),
     };
-    let verdict = bash_verdict(&filter, PROJECT, command);
-    assert_eq!(verdict.is_allowed(), allowed, "{command}: {verdict:?}");
+    let permission = bash_permission(&filter, PROJECT, command);
+    assert_eq!(permission.is_allowed(), allowed, "{command}: {permission:?}");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use super::PROJECT;
 use crate::agent::BashFilter;
-use crate::policy::bash::{BashRules, verdict};
-use crate::policy::bash_verdict;
+use crate::policy::bash::{BashRules, permission};
+use crate::policy::bash_permission;
 
 /// Checks commands whose programs are all listed.
 #[track_caller]
@@ -24,7 +24,7 @@ fn check(commands: &[&str], allowed: bool) {
                 is_confined: false,
                 project: PROJECT,
             };
-            verdict(rules, command).is_allowed() != allowed
+            permission(rules, command).is_allowed() != allowed
         })
         .map(|command| (*command).to_owned())
         .collect();
@@ -276,9 +276,9 @@ fn chains_of_wrappers_are_judged_in_bounded_steps() {
     {
         let (short, long) = (part.repeat(50), part.repeat(90_000 / part.len()));
         let denied = |chain: &str| {
-            let verdict = bash_verdict(&filter, PROJECT, &format!("{chain}ls"));
-            assert!(!verdict.is_allowed(), "{part}");
-            format!("{verdict:?}")
+            let permission = bash_permission(&filter, PROJECT, &format!("{chain}ls"));
+            assert!(!permission.is_allowed(), "{part}");
+            format!("{permission:?}")
         };
         // The same number of programs is looked at, however many follow.
         assert_eq!(denied(&short), denied(&long), "{part}");

@@ -3,7 +3,7 @@
 use super::PROJECT;
 use crate::agent::{AgentConfig, Permissions, builtin_agents};
 use crate::message::ToolCall;
-use crate::policy::{BASH, CallContext, call_verdict};
+use crate::policy::{BASH, CallContext, call_permission};
 use serde_json::json;
 
 fn readers() -> Vec<AgentConfig> {
@@ -21,9 +21,9 @@ fn check(confined: bool, commands: &[&str], allowed: bool) {
     for (agent, command) in readers.iter().flat_map(|agent| commands.iter().map(move |one| (agent, one))) {
         let input = json!({ "command": command });
         let call = ToolCall { id: "1".into(), name: BASH.into(), input, invalid_input: None, withheld: None };
-        let verdict = call_verdict(agent, &granted, context, &call, &[BASH]);
-        if verdict.is_allowed() != allowed {
-            wrong.push(format!("{}: {command:?}: {verdict:?}", agent.name));
+        let permission = call_permission(agent, &granted, context, &call, &[BASH]);
+        if permission.is_allowed() != allowed {
+            wrong.push(format!("{}: {command:?}: {permission:?}", agent.name));
         }
     }
     assert!(wrong.is_empty(), "confined {confined}:\n{}", wrong.join("\n"));

@@ -61,9 +61,9 @@ struct Program {
     digest: Option<String>,
 }
 
-/// The surroundings of a project at one time.
+/// What a project is run with at one time: programs and installed packages.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Surroundings {
+pub(super) struct Toolchain {
     programs: BTreeMap<String, Program>,
     /// Installed packages: a digest of the stamps of each one's files.
     packages: BTreeMap<String, String>,
@@ -111,7 +111,7 @@ pub(super) struct Differences {
     pub(super) shadowed: BTreeMap<String, PathBuf>,
 }
 
-impl Surroundings {
+impl Toolchain {
     /// Looks at the surroundings. `programs` are looked for besides the usual ones.
     pub(super) fn look(place: &Place<'_>, programs: &BTreeSet<String>) -> Self {
         let table = Conventions::get();
@@ -275,7 +275,7 @@ fn program(name: &str, path: &OsStr) -> Option<Program> {
 
 struct Walk<'a> {
     place: &'a Place<'a>,
-    found: &'a mut Surroundings,
+    found: &'a mut Toolchain,
     budget: usize,
     /// Bytes that may still be read.
     bytes: u64,
@@ -464,14 +464,14 @@ mod tests {
             std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
         }
 
-        fn look(&self) -> Surroundings {
+        fn look(&self) -> Toolchain {
             let root = self.folder.path();
             let path = std::env::join_paths([root.join("early"), root.join("bin")]).unwrap();
             let ignored =
                 ["node_modules/", "build/", "reports/", ".env", "target/", "proof.local", "unittest.py"]
                     .map(str::to_owned)
                     .to_vec();
-            Surroundings::look(
+            Toolchain::look(
                 &Place {
                     project: &root.join("p"),
                     home: Some(&root.join("home")),

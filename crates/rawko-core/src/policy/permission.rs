@@ -8,8 +8,8 @@ use crate::tool::ToolOutcome;
 
 /// A judgement with the rule it rests on, as it is journaled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "verdict", rename_all = "snake_case")]
-pub enum Verdict {
+#[serde(tag = "permission", rename_all = "snake_case")]
+pub enum Permission {
     /// It may be done.
     Allowed {
         /// The rule that allows it, e.g. `tools.allowed`.
@@ -30,7 +30,7 @@ pub enum Verdict {
     },
 }
 
-impl Verdict {
+impl Permission {
     /// Allowed by `rule`.
     #[must_use]
     pub fn allowed(rule: impl Into<String>) -> Self {

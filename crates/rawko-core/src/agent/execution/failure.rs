@@ -23,29 +23,29 @@ impl Execution {
         let newest_check = self.facts.commands.iter().rev().find(|fact| fact.is_check);
         let red = newest_check.filter(|fact| fact.result() == CommandResult::Failed);
         let is_told = |red: &CommandFact| {
-            self.trouble.as_ref().is_some_and(|trouble| trouble.command() == Some(&red.command))
+            self.last_error.as_ref().is_some_and(|last| last.command() == Some(&red.command))
         };
-        match (red, &self.trouble) {
-            (Some(red), trouble) if trouble.is_none() || !is_told(red) => {
+        match (red, &self.last_error) {
+            (Some(red), last) if last.is_none() || !is_told(red) => {
                 failed_command(&red.command, red.own_exit_code(), "")
             }
-            (_, Some(trouble)) => trouble.clone(),
+            (_, Some(last)) => last.clone(),
             (_, None) => ErrorInfo::new(ErrorCode::Unknown, truncate(words, REPORT_CHARS)),
         }
     }
 
     /// Remembers a failed call; a success of the same tool takes it back.
-    pub(super) fn note_trouble(&mut self, call: &ToolCall, outcome: &ToolOutcome) {
+    pub(super) fn note_error(&mut self, call: &ToolCall, outcome: &ToolOutcome) {
         let failed = outcome.is_error || outcome.exit_code.is_some_and(|code| code != 0);
         if failed {
-            self.trouble = Some(trouble(call, outcome));
-        } else if self.trouble.as_ref().is_some_and(|trouble| trouble.tool.as_deref() == Some(&call.name)) {
-            self.trouble = None;
+            self.last_error = Some(error_of(call, outcome));
+        } else if self.last_error.as_ref().is_some_and(|last| last.tool.as_deref() == Some(&call.name)) {
+            self.last_error = None;
         }
     }
 }
 
-fn trouble(call: &ToolCall, outcome: &ToolOutcome) -> ErrorInfo {
+fn error_of(call: &ToolCall, outcome: &ToolOutcome) -> ErrorInfo {
     let output = keep_ends(outcome.content.trim(), OUTPUT_BYTES);
     let command = call.input.get("command").filter(|_| call.name == BASH).and_then(serde_json::Value::as_str);
     let error = match (command, outcome.exit_code, outcome.error_code) {
