@@ -1,4 +1,4 @@
-//! The permission on one tool call: the tool first, then what its arguments ask for.
+//! Whether one tool call is allowed: the tool first, then what its arguments ask for.
 
 use crate::agent::{AgentConfig, Permissions, SKILL, SkillChoice};
 use crate::message::ToolCall;
