@@ -8,7 +8,7 @@ use crate::tool::ToolOutcome;
 
 /// A judgement with the rule it rests on, as it is journaled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "permission", rename_all = "snake_case")]
+#[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Permission {
     /// It may be done.
     Allowed {
