@@ -225,6 +225,15 @@ fn a_command_of_the_user_that_is_missing_fails_the_run_by_name() {
     }
 }
 
+/// A script that is not there, as it was not before the run, is no work of the agents.
+#[test]
+fn a_script_of_the_user_that_is_missing_fails_the_run_at_once() {
+    let ended = faulty([bash(FIX)]).user_config("/verify", json!(["./ci/verify.sh"])).run("Fix add.");
+    ended.exits(1);
+    assert_eq!(asked(&ended), (2, 1), "nobody tries again");
+    assert_eq!(ended.finish()["error"]["code"], "config_error", "{}", ended.stdout);
+}
+
 /// It says what the checks found on the tree that it leaves.
 #[test]
 fn a_run_that_a_limit_ends_has_its_checks_run() {

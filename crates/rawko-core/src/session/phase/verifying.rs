@@ -4,7 +4,7 @@
 use super::{Next, Phase, asking};
 use crate::agent::Verdict;
 use crate::error::{ErrorCode, ErrorInfo};
-use crate::facts::{CommandRun, Standing, VERIFY, Verification};
+use crate::facts::{CheckResult, CommandRun, Standing, VERIFY, Verification};
 use crate::machine::{Decision, ExecutionEnd, ExecutionStatus, MachineEvent, State};
 use crate::note::{DecisionPoint, Note};
 use crate::session::Reaction;
@@ -231,10 +231,17 @@ impl Ledger {
     /// What the checks have against a COMPLETE. What failed before the run as well stands in no one's way, nor does a check
     /// that rawko found and that cannot run.
     fn refusal(&self, verification: &Verification) -> Option<ErrorInfo> {
+        let could_not_run_before = |run: &CommandRun| {
+            verification.before(run).is_some_and(|before| before.result() == CheckResult::Unavailable)
+        };
         let was_named = self.setup.verify.as_ref().is_some_and(|verify| !verify.found);
         let message = match (verification.standing(), verification.worst()) {
             (Standing::Failed, Some(run)) => describe(run),
-            (Standing::Unavailable, Some(run)) if was_named && !run.lacks_its_program() => describe(run),
+            (Standing::Unavailable, Some(run))
+                if was_named && !run.lacks_its_program() && !could_not_run_before(run) =>
+            {
+                describe(run)
+            }
             (Standing::Unavailable, Some(run)) if was_named => {
                 // No agent can mend it, so the run ends with it.
                 let error = ErrorInfo::new(ErrorCode::ConfigError, describe(run));
