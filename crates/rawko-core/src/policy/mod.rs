@@ -1,6 +1,6 @@
 //! Policy: who may do what, decided from configuration alone (`docs/spec/tools-and-permissions.md`).
 //!
-//! Owns the permissions on tools and shell commands and the arithmetic of permissions. Refuses to look at the
+//! Decides on tools and shell commands, and owns the arithmetic of permissions. Refuses to look at the
 //! world: whether a path is really inside the project, and what a program really does, is the second wall's
 //! business (`rawko-tools` and the sandbox). Whatever is not understood here is denied.
 

@@ -196,11 +196,10 @@ impl Novelty {
     fn learned(&mut self, result: &str) -> Progress {
         let plain = without_figures(result);
         let mut says_something = false;
-        let looked_at = words(&plain).inspect(|word| {
+        let fingerprint = print(words(&plain).inspect(|word| {
             says_something = says_something || *word == "#" || word.contains(char::is_alphanumeric);
-        });
-        let print = print(looked_at);
-        if says_something && self.results.insert(print) { Progress::NewOutput } else { Progress::None }
+        }));
+        if says_something && self.results.insert(fingerprint) { Progress::NewOutput } else { Progress::None }
     }
 }
 

@@ -180,17 +180,17 @@ impl Builder<'_> {
     }
 
     /// The caches that lie in a folder that is granted to be read, or the others. What is granted is shown over what was there.
-    fn caches(&self, in_granted: bool) -> impl Iterator<Item = Step> {
+    fn caches(&self, in_granted: bool) -> Vec<Step> {
         let caches = &self.places.caches;
-        let is_meant = move |cache: &&PathBuf| {
-            self.granted_outside().any(|granted| cache.starts_with(granted)) == in_granted
-        };
+        let granted: Vec<&PathBuf> = self.granted_outside().collect();
+        let is_meant =
+            |cache: &&PathBuf| granted.iter().any(|granted| cache.starts_with(granted)) == in_granted;
         let is_outermost =
             |cache: &&PathBuf| !caches.iter().any(|other| other != *cache && cache.starts_with(other));
         let own = caches.iter().filter(|cache| !self.shared.contains(cache));
         let own = own.filter(is_outermost).filter(is_meant);
         let shared = self.shared.iter().filter(is_meant).map(|cache| Step::Grant(cache.clone()));
-        own.filter_map(|cache| self.layer(&self.own.caches, cache)).chain(shared)
+        own.filter_map(|cache| self.layer(&self.own.caches, cache)).chain(shared).collect()
     }
 
     /// What is granted to be read, but for what is shown with the repository.

@@ -116,9 +116,9 @@ impl Rawko {
         let lost = old.header.forked_from.as_ref().and_then(|from| from.lost.clone());
         let from = ForkedFrom { session, record: taken.last, lost };
         let header = self.header(&id, task, setup, Some(from.clone()))?;
-        let mut not_shared = None;
+        let (mut shared, mut not_shared) = (None, None);
         let path = store.create_filled(&header, |writer| {
-            taken.write(writer)?;
+            shared = taken.write(writer)?;
             let made = read(writer.path())?;
             // What the shared records kept is the fork's too, so that it outlives the old session.
             let checkpoints = Checkpoints::of_journal(self.project(), &old_path, &old);
@@ -126,8 +126,7 @@ impl Rawko {
             not_shared = kept.err().map(|error| format!("its checkpoints are not shared: {error}"));
             Ok(())
         })?;
-        let Taken { shared, stopped, .. } = taken;
-        Ok(Fork { session: id, journal: path, from, shared, stopped, not_shared })
+        Ok(Fork { session: id, journal: path, from, shared, stopped: taken.stopped, not_shared })
     }
 
     /// The beginning of a session with another task: the setup that the old session had at record `at`. An agent that was

@@ -27,16 +27,12 @@ pub(super) struct Taken {
     events: Vec<TakenEvent>,
     /// Sequence number of the last record that is shared.
     pub(super) last: u64,
-    /// What was done and used in them.
-    pub(super) shared: Option<Shared>,
     pub(super) stopped: Option<Stopped>,
 }
 
 struct TakenEvent {
     seq: u64,
     event: Stamped,
-    /// What it leads to in the fork.
-    step: StepRecord,
     /// Whether what it leads to was begun within the shared records.
     begun: bool,
 }
@@ -79,8 +75,7 @@ impl ForkReplay {
             self.asked.insert(id, (effect.clone(), other));
         }
         self.taken.last = seq;
-        let step = StepRecord::default();
-        self.taken.events.push(TakenEvent { seq, event: stamped, step, begun: begun || !waits });
+        self.taken.events.push(TakenEvent { seq, event: stamped, begun: begun || !waits });
         Ok(())
     }
 
@@ -108,13 +103,6 @@ impl ForkReplay {
         {
             *shared_events = events;
         }
-        // A task that ended within the shared records has cost the fork nothing, which its end says.
-        let mut session = Session::new();
-        for taken in &mut self.taken.events {
-            let reaction = session.apply(&taken.event);
-            taken.step = StepRecord::of(&reaction.effects, &reaction.notes);
-        }
-        self.taken.shared = session.shared();
         self.taken
     }
 }
@@ -122,7 +110,7 @@ impl ForkReplay {
 impl Taken {
     /// A beginning of its own: `event`, made of what the other session had at record `last`. Nothing has come of it yet.
     pub(super) fn anew(event: Stamped, last: u64) -> Self {
-        let first = TakenEvent { seq: last, event, step: StepRecord::default(), begun: false };
+        let first = TakenEvent { seq: last, event, begun: false };
         Self { events: vec![first], last, ..Self::default() }
     }
 
@@ -140,19 +128,24 @@ impl Taken {
         self.events.iter().rev().find(|taken| !is_look(taken)).map_or(0, |taken| taken.seq)
     }
 
-    pub(super) fn write(&self, writer: &mut JournalWriter) -> Result<(), JournalError> {
+    /// Writes the events, and what they lead to in the fork. Returns what the fork shares with the other session: a task that
+    /// ended within the shared records has cost the fork nothing.
+    pub(super) fn write(&self, writer: &mut JournalWriter) -> Result<Option<Shared>, JournalError> {
+        let mut session = Session::new();
         let mut events = self.events.iter().peekable();
         while let Some(taken) = events.next() {
             writer.event(&taken.event)?;
+            let reaction = session.apply(&taken.event);
+            let step = StepRecord::of(&reaction.effects, &reaction.notes);
             // Of what only the last event leads to, nothing was begun where the shared records end with it, or where
             // the old run did something else.
             let is_last = events.peek().is_none();
             let begun = taken.begun && self.last > taken.seq;
-            if !taken.step.is_empty() && (begun || !is_last) {
-                writer.step(&taken.step)?;
+            if !step.is_empty() && (begun || !is_last) {
+                writer.step(&step)?;
             }
         }
-        Ok(())
+        Ok(session.shared())
     }
 }
 

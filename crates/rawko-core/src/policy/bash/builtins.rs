@@ -6,7 +6,7 @@ use super::script::{ShellWord, WordKind};
 use super::tables::FilterTables;
 use super::write_places::WritePlaces;
 
-/// The permission on a builtin; `None` where `name` is none or does no harm.
+/// Whether a builtin is allowed; `None` where `name` is none or does no harm.
 pub(super) fn judge(
     name: &str,
     arguments: &[ShellWord],

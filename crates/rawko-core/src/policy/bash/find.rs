@@ -10,7 +10,7 @@ use super::write_places::WritePlaces;
 /// The mark that becomes a file's name.
 const FOUND: &str = "{}";
 
-/// The permission on a call of `find`; `None` where it is another program. In the sandbox it may start listed programs, and
+/// Whether a call of `find` is allowed; `None` where it is another program. In the sandbox it may start listed programs, and
 /// delete what may be written if `rm` is listed.
 pub(super) fn judge(name: &str, arguments: &[ShellWord], rules: FilterContext<'_>) -> Option<Refused> {
     (name == "find").then(|| {

@@ -7,7 +7,7 @@ use super::stream_editors;
 use super::tables::{FilterTables, OptionRule};
 use super::write_places::WritePlaces;
 
-/// The permission on the options of a program that starts no other; `None` where there is no rule for it.
+/// Whether the options are allowed of a program that starts no other; `None` where there is no rule for it.
 pub(super) fn judge(
     name: &str,
     arguments: &[ShellWord],

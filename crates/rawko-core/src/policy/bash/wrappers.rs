@@ -7,7 +7,7 @@ use super::parser::is_name;
 use super::script::{ShellWord, WordKind};
 use super::tables::OptionRule;
 
-/// The permission on a wrapper; `None` where `name` is none.
+/// Whether a wrapper is allowed; `None` where `name` is none.
 pub(super) fn judge(name: &str, arguments: &[ShellWord], rules: FilterContext<'_>) -> Option<Refused> {
     if name == "command" {
         return Some(command_builtin(arguments, rules));

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 /// A quarter of what a thread of the standard library gets.
 const STACK: usize = 512 * 1024;
 
-/// The permissions on `commands` by an allowlist, found on a small stack. Patterns are matched there, too.
+/// Whether an allowlist allows `commands`, found on a small stack. Patterns are matched there, too.
 fn permissions(commands: Vec<String>) -> Vec<(String, Permission)> {
     let judge = move || {
         let patterns = BashFilter { blocked_patterns: vec!["rm -rf /".to_owned()], ..BashFilter::default() };

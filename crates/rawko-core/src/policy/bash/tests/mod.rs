@@ -1,4 +1,4 @@
-//! The filter against commands whose permission was found by running them, and against more of the same kinds.
+//! The filter against commands that were judged by running them, and against more of the same kinds.
 
 mod calculation;
 mod confined;
