@@ -1,14 +1,13 @@
 //! The events of a session as a live run sends them, derived from its journal: for `sessions show` and `watch`.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rawko::journal::{JournalHeader, JournalTail, Record};
 use rawko::worktree::project_of;
 use rawko::{Denials, InstructionsRead, RunEvent};
 use rawko_core::Timestamp;
-use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, Session, SoFar, Stamped};
-use rawko_core::setup::Setup;
+use rawko_core::session::{Event, Session, SoFar, Stamped};
+use rawko_core::timeline::{Entry, Fact, Timeline};
 
 use crate::reporters::Reporter;
 
@@ -39,9 +38,7 @@ pub(crate) fn recall(path: &Path, reporter: &mut dyn Reporter) {
 pub(crate) struct RecordedRun {
     header: JournalHeader,
     path: PathBuf,
-    session: Session,
-    /// Who asked each model call.
-    speakers: BTreeMap<EffectId, String>,
+    timeline: Timeline,
     /// When the last event happened.
     last: Option<Timestamp>,
     denials: Denials,
@@ -50,20 +47,20 @@ pub(crate) struct RecordedRun {
 impl RecordedRun {
     /// The session with this header, whose journal is at `path`.
     pub(crate) fn new(header: JournalHeader, path: &Path) -> Self {
-        let (session, speakers, denials) = (Session::new(), BTreeMap::new(), Denials::default());
-        Self { header, path: path.to_owned(), session, speakers, last: None, denials }
+        let (timeline, denials) = (Timeline::default(), Denials::default());
+        Self { header, path: path.to_owned(), timeline, last: None, denials }
     }
 
     /// The session after all events so far.
     pub(crate) fn session(&self) -> &Session {
-        &self.session
+        self.timeline.session()
     }
 
     /// The work tree in which it works, where that is not the project's folder.
     pub(crate) fn tree(&self) -> Option<PathBuf> {
         // PROJECT/.rawko/sessions/ID/journal.jsonl
         let project = self.path.ancestors().nth(4)?.canonicalize().ok()?;
-        let tree = PathBuf::from(&self.session.setup()?.place.directory);
+        let tree = PathBuf::from(&self.session().setup()?.place.directory);
         let is_of_project =
             || project_of(&tree).and_then(|main| main.canonicalize().ok()) == Some(project.clone());
         (tree != project && is_of_project()).then_some(tree)
@@ -82,38 +79,45 @@ impl RecordedRun {
     /// Folds an event, and gives the live events for it. An end comes again when it is known what was changed, after
     /// [`Event::FinalTreeInspected`].
     pub(crate) fn take(&mut self, stamped: &Stamped) -> Vec<RunEvent> {
-        let mut events: Vec<RunEvent> = self.reported(stamped).into_iter().collect();
-        let ended = match &stamped.event {
-            Event::Answered { effect, answer: EffectAnswer::ToolFinished { .. } } => {
-                self.session.open_call(*effect)
-            }
-            _ => None,
-        };
         self.last = Some(stamped.at);
-        let reaction = self.session.apply(stamped);
+        // Live events do not name records.
+        let (reaction, entries) = self.timeline.step(0, stamped);
         self.denials.take(&stamped.event, &reaction.notes);
-        events.extend(reaction.notes.iter().cloned().map(RunEvent::Note));
-        for effect in &reaction.effects {
-            events.extend(RunEvent::of_effect(effect, &self.session, stamped.at));
-            if let Effect::CallModel { id, purpose, .. } = effect {
-                self.speakers.insert(*id, purpose.to_string());
-            }
-            if let Some(outcome) = effect.outcome() {
-                let finished = RunEvent::finished(&self.header.session, outcome.clone());
-                events.push(finished.answered_by(&self.session).denied(&self.denials));
-            }
-        }
-        events.extend(RunEvent::of_untold_end(&stamped.event, ended, &reaction));
-        events
+        entries.into_iter().filter_map(|Entry { at, fact, .. }| self.live(fact, at)).collect()
     }
 
-    /// The live event for a journaled event itself, before its notes.
-    fn reported(&self, stamped: &Stamped) -> Option<RunEvent> {
-        let header = &self.header;
-        let started = |task: &str, setup: &Setup, continued: bool| RunEvent::SessionStarted {
+    fn live(&self, fact: Fact, at: Timestamp) -> Option<RunEvent> {
+        match fact {
+            Fact::TaskStarted { task } => self.started(task, at, false),
+            Fact::TaskContinued { task } => self.started(task, at, true),
+            Fact::TaskTakenUp => Some(RunEvent::warning("the task was taken up again, with these limits")),
+            Fact::ModelReplied(reply) => {
+                let (agent, text) = (reply.call.purpose.to_string(), reply.message.text());
+                (!text.trim().is_empty()).then_some(RunEvent::TextDelta { agent, text })
+            }
+            Fact::CancelRequested { reason } => {
+                Some(RunEvent::warning(format!("the run was asked to stop: {reason}")))
+            }
+            Fact::AgentsReloaded => {
+                Some(RunEvent::warning("the configuration changed; the new one applies from now on"))
+            }
+            Fact::SessionResumed => Some(RunEvent::warning("another process resumed the session")),
+            Fact::Ended(outcome) => {
+                let finished = RunEvent::finished(&self.header.session, *outcome);
+                Some(finished.answered_by(self.session()).denied(&self.denials))
+            }
+            fact => RunEvent::of_fact(fact, at),
+        }
+    }
+
+    /// The live event for a task that began.
+    fn started(&self, task: String, at: Timestamp, continued: bool) -> Option<RunEvent> {
+        let (header, session) = (&self.header, self.session());
+        let setup = session.setup()?;
+        Some(RunEvent::SessionStarted {
             session: header.session.clone(),
-            task: task.to_owned(),
-            at: stamped.at,
+            task,
+            at,
             agents: setup.agents.keys().cloned().collect(),
             journal: self.path.display().to_string(),
             resumed: continued,
@@ -122,49 +126,13 @@ impl RecordedRun {
             dry_run: false,
             limits: Some(setup.limits),
             so_far: continued.then(|| {
-                let earlier_iterations = self.session.executions();
+                let earlier_iterations = session.earlier_executions();
                 Box::new(SoFar { earlier_iterations, cost_usd: Some(0.0), ..SoFar::default() })
             }),
             degraded: header.degraded.clone(),
             confined: header.confined.clone(),
             instructions: InstructionsRead::of(&setup.place),
             skills: setup.place.skills.iter().map(|skill| skill.name.clone()).collect(),
-        };
-        match &stamped.event {
-            Event::TaskStarted { task, setup, .. } => Some(started(task, setup, false)),
-            Event::TaskContinued { task, setup, .. } => Some(started(task, setup, true)),
-            Event::TaskTakenUp { .. } => {
-                Some(RunEvent::warning("the task was taken up again, with these limits"))
-            }
-            Event::Answered { effect, answer: EffectAnswer::ModelReplied { message, .. } } => {
-                let text = message.text();
-                let agent = self.speakers.get(effect).cloned().unwrap_or_default();
-                (!text.trim().is_empty()).then_some(RunEvent::TextDelta { agent, text })
-            }
-            Event::Answered { answer: EffectAnswer::ModelFailed { error, .. }, .. } => {
-                Some(RunEvent::Error { error: error.clone() })
-            }
-            Event::CancelRequested { reason } => {
-                Some(RunEvent::warning(format!("the run was asked to stop: {reason}")))
-            }
-            Event::AgentsReloaded { .. } => {
-                Some(RunEvent::warning("the configuration changed; the new one applies from now on"))
-            }
-            Event::SessionResumed { .. } => Some(RunEvent::warning("another process resumed the session")),
-            Event::Answered { answer: EffectAnswer::ToolFinished { .. }, .. }
-            | Event::Answered { answer: EffectAnswer::ApprovalAnswered { .. }, .. }
-            | Event::Answered { answer: EffectAnswer::CheckpointTaken { .. }, .. }
-            | Event::Answered { answer: EffectAnswer::CheckpointFailed { .. }, .. }
-            | Event::Answered { answer: EffectAnswer::TreeInspected { .. }, .. }
-            | Event::Answered { answer: EffectAnswer::MemoriesRecalled { .. }, .. }
-            | Event::Answered { answer: EffectAnswer::MemoryKept { .. }, .. }
-            | Event::Answered { answer: EffectAnswer::TreeInspectionFailed { .. }, .. }
-            | Event::Answered { answer: EffectAnswer::VerificationFinished { .. }, .. }
-            | Event::Answered { answer: EffectAnswer::TimerFired, .. }
-            | Event::Answered { answer: EffectAnswer::EffectLost, .. }
-            | Event::FinalTreeInspected { .. }
-            | Event::RanBeside { .. }
-            | Event::OverrideRequested { .. } => None,
-        }
+        })
     }
 }

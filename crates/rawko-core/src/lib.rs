@@ -29,6 +29,7 @@ pub mod text;
 pub mod thinking;
 pub mod time;
 pub mod time_span;
+pub mod timeline;
 pub mod tool;
 pub mod usage;
 

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use rawko_core::Timestamp;
-use rawko_core::session::{EffectId, Reaction, Session, Stamped};
+use rawko_core::session::{EffectId, Session};
+use rawko_core::timeline::Entry;
 
 use crate::exporter::{self, Flush, Queue, Report};
 use crate::ids::TraceParent;
@@ -40,9 +41,9 @@ impl Live {
         Ok((Self { projection, queue }, flush))
     }
 
-    /// Reports what has ended with this event. Never waits.
-    pub fn step(&mut self, stamped: &Stamped, reaction: &Reaction, session: &Session) {
-        for span in self.projection.step(stamped, reaction, session) {
+    /// Reports what has ended with an event, whose entries these are. Never waits.
+    pub fn step(&mut self, entries: &[Entry], session: &Session) {
+        for span in self.projection.step(entries, session) {
             self.queue.push(span);
         }
     }

@@ -7,9 +7,9 @@ use rawko_core::approval::Approval;
 use rawko_core::machine::State;
 use rawko_core::request::Purpose;
 use rawko_core::session::{
-    DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectAnswer, EffectId, Event, Note, Outcome,
-    Reaction, Session, Stamped, Status,
+    DecisionPoint, DecisionRecord, DecisionSource, EffectAnswer, EffectId, Note, Outcome, Session, Status,
 };
+use rawko_core::timeline::{Entry, Fact, ModelCall, ModelReply};
 use rawko_core::{Timestamp, Usage};
 
 use crate::content;
@@ -32,8 +32,6 @@ pub struct Projection {
     tasks: u64,
     decisions: u64,
     executions: u64,
-    /// Events that are still to come which belong to the session that this one is a fork of.
-    shared: u64,
 }
 
 #[derive(Debug)]
@@ -66,7 +64,6 @@ impl Projection {
             tasks: 0,
             decisions: 0,
             executions: 0,
-            shared: 0,
         }
     }
 
@@ -83,43 +80,94 @@ impl Projection {
         self.caller.is_none_or(|caller| caller.sampled)
     }
 
-    /// Takes an event and what it led to, and gives the spans that have ended with it. `session` is the one to which the event
-    /// was applied.
-    pub fn step(&mut self, stamped: &Stamped, reaction: &Reaction, session: &Session) -> Vec<Span> {
-        let at = stamped.at;
+    /// Takes the entries of an event, and gives the spans that have ended with it. `session` is the one to which the event was
+    /// applied.
+    pub fn step(&mut self, entries: &[Entry], session: &Session) -> Vec<Span> {
         let mut ended = Vec::new();
-        if let Event::TaskStarted { shared_events, .. } = &stamped.event {
-            self.shared = *shared_events;
+        for Entry { at, fact, .. } in entries {
+            self.fact(fact, *at, session, &mut ended);
         }
-        let is_shared = self.shared > 0;
-        if let Event::TaskStarted { task, .. } | Event::TaskContinued { task, .. } = &stamped.event {
-            self.begin_task(at, Some(task));
-        }
-        if matches!(stamped.event, Event::TaskTakenUp { .. }) {
-            self.begin_task(at, None);
-        }
-        if let Event::Answered { effect, answer } = &stamped.event {
-            ended.extend(self.answered(*effect, answer, at));
-        }
-        for note in &reaction.notes {
-            self.note(note, at, session, &mut ended);
-        }
-        for effect in &reaction.effects {
-            self.effect(effect, at, session, &mut ended);
-        }
-        self.shared = self.shared.saturating_sub(1);
-        if is_shared {
+        if let Some(Entry { at, .. }) = entries.last().filter(|entry| entry.shared) {
             // The other session has reported these, and what goes on here begins where this one does.
             ended.clear();
             if let Some(task) = &mut self.task {
-                (task.span.start, task.usage) = (at, Usage::default());
+                (task.span.start, task.usage) = (*at, Usage::default());
             }
             if let Some(agent) = &mut self.agent {
-                (agent.span.start, agent.usage) = (at, Usage::default());
+                (agent.span.start, agent.usage) = (*at, Usage::default());
             }
-            self.work.values_mut().for_each(|span| span.start = at);
+            self.work.values_mut().for_each(|span| span.start = *at);
         }
         ended
+    }
+
+    fn fact(&mut self, fact: &Fact, at: Timestamp, session: &Session, ended: &mut Vec<Span>) {
+        match fact {
+            Fact::TaskStarted { task } | Fact::TaskContinued { task } => self.begin_task(at, Some(task)),
+            Fact::TaskTakenUp => self.begin_task(at, None),
+            Fact::Note(note) => self.note(note, at, session, ended),
+            Fact::ModelCalled(call) => self.begin_call(call, at, session),
+            Fact::ModelReplied(reply) => ended.extend(self.replied(reply, at)),
+            Fact::ModelFailed { error, call, usage, .. } => {
+                let Some(mut span) = self.end_work(call.effect, at) else { return };
+                if let Some(usage) = usage {
+                    self.used(&mut span, usage);
+                }
+                let why = self.readable(&error.message);
+                span.fail(error.code.as_str(), why.clone());
+                if let Some(agent) = &mut self.agent {
+                    agent.last_error = Some((error.code.as_str().to_owned(), why));
+                }
+                ended.push(span);
+            }
+            Fact::ToolBegun { effect, agent, call, rule } => {
+                let named = format!("{} {}", name::EXECUTE_TOOL, call.name);
+                let mut span = self.work(*effect, self.agent_id(), named, at);
+                span.set(name::OPERATION, name::EXECUTE_TOOL);
+                span.set(name::TOOL_NAME, call.name.as_str());
+                span.set(name::TOOL_CALL_ID, call.id.as_str());
+                let kind = if call.name.starts_with("mcp__") { "extension" } else { "function" };
+                span.set(name::TOOL_TYPE, kind);
+                span.set(name::AGENT_NAME, agent.as_str());
+                span.set("rawko.rule", rule.as_str());
+                if self.content {
+                    span.set(name::TOOL_ARGUMENTS, content::bounded(&call.input.to_string()));
+                }
+                self.work.insert(*effect, span);
+            }
+            Fact::ToolEnded(end) => {
+                let Some(mut span) = self.end_work(end.effect, at) else { return };
+                let outcome = &end.outcome;
+                if let Some(code) = outcome.exit_code {
+                    span.set(name::EXIT_CODE, code);
+                }
+                if self.content {
+                    span.set(name::TOOL_RESULT, content::bounded(&outcome.content));
+                }
+                if outcome.is_error {
+                    let kind = outcome.error_code.map_or("_OTHER", |code| code.as_str());
+                    span.fail(kind, self.readable(&outcome.content));
+                }
+                ended.push(span);
+            }
+            Fact::WorkBegun(effect) => {
+                if let Some(id) = effect.awaits_answer() {
+                    let span = self.work(id, self.agent_id(), format!("rawko.{}", effect.word()), at);
+                    self.work.insert(id, span);
+                }
+            }
+            Fact::WorkEnded { effect, answer } => {
+                let Some(span) = self.end_work(*effect, at) else { return };
+                ended.push(self.answered(span, answer));
+            }
+            Fact::Abandoned { effect } => {
+                let Some(mut span) = self.end_work(*effect, at) else { return };
+                span.fail("cancelled", String::new());
+                ended.push(span);
+            }
+            Fact::Ended(outcome) => self.finish(outcome, at, ended),
+            _ => {}
+        }
     }
 
     fn span(&self, id: SpanId, parent: Option<SpanId>, named: String, at: Timestamp) -> Span {
@@ -264,112 +312,59 @@ impl Projection {
         Some(span)
     }
 
-    fn effect(&mut self, effect: &Effect, at: Timestamp, session: &Session, ended: &mut Vec<Span>) {
-        let agent = self.agent_id();
-        match effect {
-            Effect::CallModel { id, purpose, provider, model, .. } => {
-                let is_arbiter = matches!(purpose, Purpose::Select | Purpose::Evaluate);
-                if is_arbiter && self.plan.is_none() {
-                    self.plan = Some(at);
-                }
-                let parent = if is_arbiter { Some(self.plan_id()) } else { agent };
-                let mut span = self.work(*id, parent, format!("{} {model}", name::CHAT), at);
-                span.kind = SpanKind::Client;
-                span.set(name::OPERATION, name::CHAT);
-                span.set(name::PROVIDER, name::provider(provider));
-                span.set(name::MODEL, model.as_str());
-                span.set("rawko.purpose", purpose_word(purpose));
-                if let Some(request) = session.request(*id) {
-                    span.set(name::MAX_TOKENS, request.max_tokens);
-                    if let Some(temperature) = request.temperature {
-                        span.set(name::TEMPERATURE, temperature);
-                    }
-                    if self.content {
-                        span.set(name::INPUT_MESSAGES, content::input(&request));
-                        if let Some(system) = content::system(&request) {
-                            span.set(name::SYSTEM_INSTRUCTIONS, system);
-                        }
-                    }
-                }
-                self.work.insert(*id, span);
-            }
-            Effect::RunTool { id, agent: caller, call, rule, .. } => {
-                let mut span = self.work(*id, agent, format!("{} {}", name::EXECUTE_TOOL, call.name), at);
-                span.set(name::OPERATION, name::EXECUTE_TOOL);
-                span.set(name::TOOL_NAME, call.name.as_str());
-                span.set(name::TOOL_CALL_ID, call.id.as_str());
-                let kind = if call.name.starts_with("mcp__") { "extension" } else { "function" };
-                span.set(name::TOOL_TYPE, kind);
-                span.set(name::AGENT_NAME, caller.as_str());
-                span.set("rawko.rule", rule.as_str());
-                if self.content {
-                    span.set(name::TOOL_ARGUMENTS, content::bounded(&call.input.to_string()));
-                }
-                self.work.insert(*id, span);
-            }
-            Effect::Abandon { id } => {
-                if let Some(mut span) = self.work.remove(id) {
-                    span.end = at;
-                    span.fail("cancelled", String::new());
-                    ended.push(span);
-                }
-            }
-            Effect::Finish { outcome } => self.finish(outcome, at, ended),
-            Effect::AskUser { id, .. } => self.begin_work(*id, "rawko.ask_user", at),
-            Effect::TakeCheckpoint { id, .. } => self.begin_work(*id, "rawko.checkpoint", at),
-            Effect::Recall { id, .. } => self.begin_work(*id, "rawko.recall", at),
-            Effect::Remember { id, .. } => self.begin_work(*id, "rawko.remember", at),
-            Effect::InspectTree { id, .. } => self.begin_work(*id, "rawko.inspect_tree", at),
-            Effect::Verify { id, .. } => self.begin_work(*id, "rawko.verify", at),
-            Effect::StartTimer { .. } => {}
+    fn begin_call(&mut self, call: &ModelCall, at: Timestamp, session: &Session) {
+        let ModelCall { effect, purpose, provider, model } = call;
+        let is_arbiter = matches!(purpose, Purpose::Select | Purpose::Evaluate);
+        if is_arbiter && self.plan.is_none() {
+            self.plan = Some(at);
         }
+        let parent = if is_arbiter { Some(self.plan_id()) } else { self.agent_id() };
+        let mut span = self.work(*effect, parent, format!("{} {model}", name::CHAT), at);
+        span.kind = SpanKind::Client;
+        span.set(name::OPERATION, name::CHAT);
+        span.set(name::PROVIDER, name::provider(provider));
+        span.set(name::MODEL, model.as_str());
+        span.set("rawko.purpose", purpose_word(purpose));
+        if let Some(request) = session.request(*effect) {
+            span.set(name::MAX_TOKENS, request.max_tokens);
+            if let Some(temperature) = request.temperature {
+                span.set(name::TEMPERATURE, temperature);
+            }
+            if self.content {
+                span.set(name::INPUT_MESSAGES, content::input(&request));
+                if let Some(system) = content::system(&request) {
+                    span.set(name::SYSTEM_INSTRUCTIONS, system);
+                }
+            }
+        }
+        self.work.insert(*effect, span);
     }
 
-    fn begin_work(&mut self, id: EffectId, named: &str, at: Timestamp) {
-        let span = self.work(id, self.agent_id(), named.to_owned(), at);
-        self.work.insert(id, span);
+    fn replied(&mut self, reply: &ModelReply, at: Timestamp) -> Option<Span> {
+        // No model was asked where the cache answered.
+        let mut span = self.end_work(reply.call.effect, at).filter(|_| !reply.cached)?;
+        let reason = name::finish_reason(reply.stop_reason);
+        span.set(name::FINISH_REASONS, AttributeValue::Texts(vec![reason.to_owned()]));
+        self.used(&mut span, &reply.usage);
+        if self.content {
+            span.set(name::OUTPUT_MESSAGES, content::output(&reply.message, reason));
+        }
+        Some(span)
     }
 
     fn work(&self, id: EffectId, parent: Option<SpanId>, named: String, at: Timestamp) -> Span {
         self.span(self.place_of(id).span, parent, named, at)
     }
 
-    fn answered(&mut self, effect: EffectId, answer: &EffectAnswer, at: Timestamp) -> Option<Span> {
-        let mut span = self.work.remove(&effect)?;
+    fn end_work(&mut self, id: EffectId, at: Timestamp) -> Option<Span> {
+        let mut span = self.work.remove(&id)?;
         span.end = at;
+        Some(span)
+    }
+
+    /// Says on the span of an effect that is neither a model call nor a tool call how it ended, or that an answer is lost.
+    fn answered(&self, mut span: Span, answer: &EffectAnswer) -> Span {
         match answer {
-            // No model was asked.
-            EffectAnswer::ModelReplied { cached: true, .. } => return None,
-            EffectAnswer::ModelReplied { message, usage, stop_reason, .. } => {
-                let reason = name::finish_reason(*stop_reason);
-                span.set(name::FINISH_REASONS, AttributeValue::Texts(vec![reason.to_owned()]));
-                self.used(&mut span, usage);
-                if self.content {
-                    span.set(name::OUTPUT_MESSAGES, content::output(message, reason));
-                }
-            }
-            EffectAnswer::ModelFailed { error, usage, .. } => {
-                if let Some(usage) = usage {
-                    self.used(&mut span, usage);
-                }
-                let why = self.readable(&error.message);
-                span.fail(error.code.as_str(), why.clone());
-                if let Some(agent) = &mut self.agent {
-                    agent.last_error = Some((error.code.as_str().to_owned(), why));
-                }
-            }
-            EffectAnswer::ToolFinished { outcome } => {
-                if let Some(code) = outcome.exit_code {
-                    span.set(name::EXIT_CODE, code);
-                }
-                if self.content {
-                    span.set(name::TOOL_RESULT, content::bounded(&outcome.content));
-                }
-                if outcome.is_error {
-                    let kind = outcome.error_code.map_or("_OTHER", |code| code.as_str());
-                    span.fail(kind, self.readable(&outcome.content));
-                }
-            }
             EffectAnswer::ApprovalAnswered { approval } => {
                 let word = match approval {
                     Approval::Allowed { .. } => "allowed",
@@ -386,13 +381,9 @@ impl Projection {
                 span.fail("_OTHER", self.readable(message));
             }
             EffectAnswer::EffectLost => span.fail("lost", String::new()),
-            EffectAnswer::CheckpointTaken { .. }
-            | EffectAnswer::MemoriesRecalled { .. }
-            | EffectAnswer::MemoryKept { .. }
-            | EffectAnswer::TreeInspected { .. }
-            | EffectAnswer::TimerFired => {}
+            _ => {}
         }
-        Some(span)
+        span
     }
 
     /// Messages of errors may quote what was sent.

@@ -7,9 +7,10 @@ use std::sync::Arc;
 use rawko_core::Timestamp;
 use rawko_core::machine::State;
 use rawko_core::session::{
-    Effect, EffectAnswer, EffectId, Event, Lost, Note, Outcome, Override, Reaction, Session, SoFar, Stamped,
+    Effect, EffectAnswer, EffectId, Event, Lost, Note, Outcome, Override, Reaction, SoFar, Stamped,
 };
 use rawko_core::setup::{RunLimits, VerifySetup};
+use rawko_core::timeline::{Fact, Timeline};
 use rawko_core::{ErrorCode, ErrorInfo};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
@@ -151,7 +152,7 @@ impl Start {
 
 /// Drives one run.
 pub(crate) struct Driver {
-    session: Session,
+    timeline: Timeline,
     id: String,
     journal: JournalWriter,
     performer: Arc<Performer>,
@@ -183,7 +184,7 @@ impl Driver {
         (signals, inbox): (Signals, mpsc::UnboundedReceiver<Signal>),
     ) -> Self {
         Self {
-            session: Session::new(),
+            timeline: Timeline::default(),
             id,
             journal,
             performer: Arc::new(performer),
@@ -243,10 +244,10 @@ impl Driver {
                     _ => ErrorCode::Unknown,
                 };
                 let error = ErrorInfo::new(code, error.to_string());
-                RunEvent::finished(&self.id, self.session.broken_off(now(), error))
+                RunEvent::finished(&self.id, self.timeline.session().broken_off(now(), error))
             }
         };
-        let finished = finished.answered_by(&self.session).denied(&self.denials);
+        let finished = finished.answered_by(self.timeline.session()).denied(&self.denials);
         // A dry run's journal is deleted, so its last event contains the decisions and their inputs.
         let finished = match &self.scratch {
             Some(_) => {
@@ -276,7 +277,7 @@ impl Driver {
                     }
                 }
                 Signal::Steer { command, request, reply } => {
-                    let ignored = self.session.refusal(&command);
+                    let ignored = self.timeline.session().refusal(&command);
                     let outcome = self.happened(Event::OverrideRequested { command, request })?;
                     if let Some(reply) = reply {
                         // Nobody has to wait for it.
@@ -296,10 +297,9 @@ impl Driver {
             Start::New(event) => self.happened(event),
             Start::Continued { folded, event, torn_bytes } => {
                 self.report_torn(torn_bytes);
-                let Folded { session, execution_begun, denials, unrecorded, .. } = *folded;
-                (self.session, self.execution_begun, self.denials) = (session, execution_begun, denials);
                 // The end of the last task, if its record is missing.
-                self.settle(unrecorded.unwrap_or_default())?;
+                let undone = self.go_on_after(*folded);
+                self.settle_undone(undone)?;
                 self.happened(event)
             }
             Start::Resumed { folded, changed_files, verify, limits, lost, torn_bytes } => {
@@ -307,6 +307,19 @@ impl Driver {
                 self.take_up(*folded, Event::SessionResumed { changed_files, verify, limits, lost })
             }
         }
+    }
+
+    /// Takes the state that the journal leads to. Gives what its last event led to and the journal does not hold.
+    fn go_on_after(&mut self, folded: Folded) -> Reaction {
+        let Folded { session, execution_begun, denials, unrecorded, .. } = folded;
+        self.timeline = Timeline::after(session);
+        (self.execution_begun, self.denials) = (execution_begun, denials);
+        unrecorded.unwrap_or_default()
+    }
+
+    fn settle_undone(&mut self, undone: Reaction) -> Result<Option<Outcome>, Error> {
+        let facts = self.timeline.led_to(&undone);
+        self.settle(undone, facts)
     }
 
     fn report_torn(&mut self, torn_bytes: usize) {
@@ -320,17 +333,14 @@ impl Driver {
     /// Continues at the journal's end. Answers to recorded effects are lost; effects that were not recorded were not
     /// performed, and are performed now.
     fn take_up(&mut self, folded: Folded, resumed: Event) -> Result<Option<Outcome>, Error> {
-        self.session = folded.session;
-        self.execution_begun = folded.execution_begun;
-        self.denials = folded.denials;
-        let undone = folded.unrecorded.unwrap_or_default();
+        let undone = self.go_on_after(folded);
         let undone_ids: Vec<EffectId> = undone.effects.iter().filter_map(Effect::awaits_answer).collect();
         let lost: Vec<EffectId> =
-            self.session.open_effects().filter(|effect| !undone_ids.contains(effect)).collect();
-        for (agent, call) in lost.iter().filter_map(|effect| self.session.open_call(*effect)) {
+            self.timeline.session().open_effects().filter(|effect| !undone_ids.contains(effect)).collect();
+        for (agent, call) in lost.iter().filter_map(|effect| self.timeline.session().open_call(*effect)) {
             self.performer.clear_up(&agent, &call);
         }
-        let mut outcome = self.settle(undone)?;
+        let mut outcome = self.settle_undone(undone)?;
         for event in std::iter::once(resumed).chain(
             lost.into_iter().map(|effect| Event::Answered { effect, answer: EffectAnswer::EffectLost }),
         ) {
@@ -348,42 +358,28 @@ impl Driver {
         let stamped = Stamped { at: now(), event };
         let record = self.journal.next_seq();
         self.journal.event(&stamped)?;
-        let ended = match &stamped.event {
-            Event::Answered { effect, answer: EffectAnswer::ToolFinished { .. } } => {
-                self.session.open_call(*effect)
-            }
-            _ => None,
-        };
-        let reaction = self.session.apply(&stamped);
+        let (reaction, entries) = self.timeline.step(record, &stamped);
         self.denials.take(&stamped.event, &reaction.notes);
-        let untold = RunEvent::of_untold_end(&stamped.event, ended, &reaction);
-        self.telemetry.step(&stamped, &reaction, &self.session);
-        tracing::debug!(record, event = stamped.event.name(), state = self.session.state().as_str(), "event");
-        // A call that is made again is reported as a wait.
-        if let Event::Answered { answer: EffectAnswer::ModelFailed { error, .. }, .. } = &stamped.event
-            && self.session.waits_to_retry().is_none()
-        {
-            self.hub.send(&RunEvent::Error { error: error.clone() });
-        }
+        let session = self.timeline.session();
+        self.telemetry.step(&entries, session);
+        tracing::debug!(record, event = stamped.event.name(), state = session.state().as_str(), "event");
         if begins_execution(&reaction) {
             self.execution_begun = Some(record);
         }
-        let outcome = self.settle(reaction)?;
-        if let Some(event) = untold {
-            self.hub.send(&event);
-        }
-        Ok(outcome)
+        self.settle(reaction, entries.into_iter().map(|entry| entry.fact).collect())
     }
 
     /// Journals what an event led to, syncs the journal, reports it, and only then performs the effects.
-    fn settle(&mut self, reaction: Reaction) -> Result<Option<Outcome>, Error> {
+    fn settle(&mut self, reaction: Reaction, facts: Vec<Fact>) -> Result<Option<Outcome>, Error> {
         let step = StepRecord::of(&reaction.effects, &reaction.notes);
         if !step.is_empty() {
             self.journal.step(&step)?;
         }
         self.journal.commit()?;
+        for event in facts.into_iter().filter_map(|fact| RunEvent::of_fact(fact, now())) {
+            self.hub.send(&event);
+        }
         for note in &reaction.notes {
-            self.hub.send(&RunEvent::Note(note.clone()));
             self.record_uses(note);
             if let Note::DecisionMade(decision) = note {
                 self.performer.remember(decision);
@@ -402,9 +398,6 @@ impl Driver {
     /// Starts an effect. Returns the outcome if the run is over.
     fn perform(&mut self, effect: Effect) -> Option<Outcome> {
         self.tasks.retain(|_, task| !task.0.is_finished());
-        if let Some(event) = RunEvent::of_effect(&effect, &self.session, now()) {
-            self.hub.send(&event);
-        }
         let id = match &effect {
             Effect::Finish { outcome } => return Some(outcome.as_ref().clone()),
             Effect::Abandon { id } => {
@@ -423,7 +416,7 @@ impl Driver {
             | Effect::Verify { id, .. }
             | Effect::StartTimer { id, .. } => *id,
         };
-        let request = self.session.request(id);
+        let request = self.timeline.session().request(id);
         // The step that issued the effect is the last record: it was written before any effect is performed.
         let last = self.journal.next_seq().saturating_sub(1);
         let records = self.execution_begun.into_iter().chain([last]).collect();
@@ -478,7 +471,7 @@ impl Driver {
     /// Completes the outcome of a run whose last work was cut off: nothing writes any more, so the tree shows what was
     /// changed. Where it cannot be seen, the outcome says so already.
     async fn look_at_the_end(&mut self, outcome: &mut Outcome) {
-        let Some(iteration) = self.session.unseen_tree() else { return };
+        let Some(iteration) = self.timeline.session().unseen_tree() else { return };
         if let EffectAnswer::TreeInspected { inspection } = self.performer.inspect_tree(iteration).await
             && let Ok(Some(complete)) = self.happened(Event::FinalTreeInspected { inspection })
         {

@@ -11,14 +11,14 @@ use rawko_core::machine::{Decision, State};
 use rawko_core::message::{Message, StopReason};
 use rawko_core::request::{ModelRequest, Purpose};
 use rawko_core::session::{
-    DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectAnswer, EffectId, Event, Note, Reaction,
-    Session, Stamped,
+    DecisionPoint, DecisionRecord, DecisionSource, EffectAnswer, EffectId, Event, Note, Session,
 };
+use rawko_core::timeline::{Entry, Fact, ModelCall, ModelReply, Timeline};
 use rawko_core::{ErrorInfo, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::journal::{Journal, Record};
+use crate::journal::Journal;
 
 /// One decision of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -139,48 +139,22 @@ pub struct AlternativeAgent {
 /// All decisions of a session, in order.
 #[must_use]
 pub fn explain(journal: &Journal) -> Vec<Explanation> {
-    let mut session = Session::new();
+    let mut timeline = Timeline::default();
     let mut calls = BTreeMap::new();
     let mut explained: Vec<Explanation> = Vec::new();
-    for (seq, record) in (1_u64..).zip(&journal.records) {
-        let Record::Event(stamped) = record else { continue };
-        answered(stamped, &mut calls);
-        let before = settles(&stamped.event, &calls).then(|| RulesBefore::of(&session));
-        let state = session.state();
-        let reaction = session.apply(stamped);
-        asked(&session, &reaction, &mut calls);
-        let mut walk = state;
-        for note in &reaction.notes {
-            match note {
-                Note::StateChanged { to, .. } => walk = *to,
-                Note::DecisionMade(record) => {
-                    let site = DecisionSite {
-                        number: explained.len() + 1,
-                        record: seq,
-                        at: stamped.at,
-                        state: walk,
-                    };
-                    explained.push(site.explain(record, before.as_ref(), &session, &mut calls));
+    for (seq, stamped) in journal.events() {
+        let session = timeline.session();
+        let before = settles(&stamped.event, &calls).then(|| RulesBefore::of(session));
+        let mut walk = session.state();
+        for Entry { at, fact, .. } in timeline.apply(seq, stamped) {
+            match fact {
+                Fact::Note(Note::StateChanged { to, .. }) => walk = to,
+                Fact::Note(Note::DecisionMade(record)) => {
+                    let site = DecisionSite { number: explained.len() + 1, record: seq, at, state: walk };
+                    let session = timeline.session();
+                    explained.push(site.explain(*record, before.as_ref(), session, &mut calls));
                 }
-                Note::AgentStarted { .. }
-                | Note::ToolCalled { .. }
-                | Note::ToolFinished { .. }
-                | Note::ApprovalRequested(_)
-                | Note::ApprovalAnswered { .. }
-                | Note::CheckpointTaken { .. }
-                | Note::VerificationStarted { .. }
-                | Note::MemoriesRecalled { .. }
-                | Note::MemoriesUsed { .. }
-                | Note::MemoryKept { .. }
-                | Note::VerificationFinished { .. }
-                | Note::ConversationCompacted { .. }
-                | Note::CachePrefixChanged { .. }
-                | Note::PlanUpdated { .. }
-                | Note::TokensUsed { .. }
-                | Note::Steered { .. }
-                | Note::RunPaused
-                | Note::RunUnpaused { .. }
-                | Note::Warned { .. } => {}
+                fact => note_call(fact, timeline.session(), &mut calls),
             }
         }
     }
@@ -196,34 +170,33 @@ struct PendingCall {
 
 type PendingCalls = BTreeMap<EffectId, PendingCall>;
 
-/// Adds the calls to the arbiter that a reaction issued.
-fn asked(session: &Session, reaction: &Reaction, calls: &mut PendingCalls) {
-    for effect in &reaction.effects {
-        let Effect::CallModel { id, provider, purpose: Purpose::Select | Purpose::Evaluate, .. } = effect
-        else {
-            continue;
-        };
-        if let Some(request) = session.request(*id) {
-            let call = PendingCall { provider: provider.clone(), request, answer: CallAnswer::Dropped };
-            calls.insert(*id, call);
+/// Keeps a call to the arbiter's model, or adds its answer.
+fn note_call(fact: Fact, session: &Session, calls: &mut PendingCalls) {
+    let (effect, answer) = match fact {
+        Fact::ModelCalled(ModelCall {
+            effect,
+            purpose: Purpose::Select | Purpose::Evaluate,
+            provider,
+            ..
+        }) => {
+            if let Some(request) = session.request(effect) {
+                calls.insert(effect, PendingCall { provider, request, answer: CallAnswer::Dropped });
+            }
+            return;
         }
-    }
-}
-
-/// Adds the answer to the call that an event answers.
-fn answered(stamped: &Stamped, calls: &mut PendingCalls) {
-    let Some(call) = stamped.event.answers().and_then(|effect| calls.get_mut(&effect)) else { return };
-    call.answer = match stamped.event.clone() {
-        Event::Answered {
-            effect: _,
-            answer: EffectAnswer::ModelReplied { message, usage, stop_reason, duration_ms, cached: _ },
-        } => CallAnswer::Replied { message, stop_reason, usage, duration_ms },
-        Event::Answered { effect: _, answer: EffectAnswer::ModelFailed { error, duration_ms, usage: _ } } => {
-            CallAnswer::Failed { error, duration_ms }
+        Fact::ModelReplied(reply) => {
+            let ModelReply { call, message, usage, stop_reason, duration_ms, cached: _ } = *reply;
+            (call.effect, CallAnswer::Replied { message, stop_reason, usage, duration_ms })
         }
-        Event::Answered { answer: EffectAnswer::EffectLost, .. } => CallAnswer::Lost,
+        Fact::ModelFailed { error, call, duration_ms, .. } => {
+            (call.effect, CallAnswer::Failed { error, duration_ms })
+        }
+        Fact::WorkEnded { effect, answer: EffectAnswer::EffectLost } => (effect, CallAnswer::Lost),
         _ => return,
     };
+    if let Some(call) = calls.get_mut(&effect) {
+        call.answer = answer;
+    }
 }
 
 /// Whether an event can lead to a decision. Its alternatives are then those of the state before the event.
@@ -272,7 +245,7 @@ struct DecisionSite {
 impl DecisionSite {
     fn explain(
         self,
-        record: &DecisionRecord,
+        record: DecisionRecord,
         before: Option<&RulesBefore>,
         session: &Session,
         calls: &mut PendingCalls,
@@ -289,7 +262,7 @@ impl DecisionSite {
             cache_key: _,
             latency_ms,
             usage,
-        } = record.clone();
+        } = record;
         let mut reasons = rejected.iter();
         let calls: Vec<ExplainedCall> = ids
             .into_iter()

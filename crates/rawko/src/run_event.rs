@@ -1,9 +1,9 @@
 //! The live events of a run: the notes of the core, and around them what only a live session has. The SDK's stream,
 //! `stream-json` and the terminal all use them (`docs/spec/cli.md`). They are projections: nothing is decided by them.
 
-use rawko_core::message::ToolCall;
-use rawko_core::session::{EffectAnswer, Event, Note, Outcome, Reaction, Session, SoFar};
+use rawko_core::session::{Note, Outcome, Session, SoFar};
 use rawko_core::setup::{ProjectContext, RunLimits};
+use rawko_core::timeline::{Fact, ToolCallEnd};
 use rawko_core::tool::ToolOutcome;
 use rawko_core::{ErrorCode, ErrorInfo, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -194,21 +194,25 @@ impl RunEvent {
         self
     }
 
-    /// What is to be told of a tool call that `event` ends, if its result is not told yet. `call` is the call that was open
-    /// before the event.
+    /// The live event for a fact that becomes known at `now`, if it has one. The first and the last event of a run, the text
+    /// of models, and what the driver itself has to say are sent apart.
     #[must_use]
-    pub fn of_untold_end(
-        event: &Event,
-        call: Option<(String, ToolCall)>,
-        reaction: &Reaction,
-    ) -> Option<Self> {
-        let Event::Answered { answer: EffectAnswer::ToolFinished { outcome }, .. } = event else {
-            return None;
-        };
-        let is_told = reaction.notes.iter().any(|note| matches!(note, Note::ToolFinished { .. }));
-        let (agent, ToolCall { id: call_id, name: tool, .. }) =
-            call.filter(|_| !is_told && !reaction.ignored)?;
-        Some(Self::ToolEnded { agent, call_id, tool, outcome: outcome.without_pictures() })
+    pub fn of_fact(fact: Fact, now: Timestamp) -> Option<Self> {
+        match fact {
+            Fact::Note(note) => Some(Self::Note(note)),
+            Fact::ToolBegun { effect: _, agent, call, rule: _ } => {
+                Some(Self::ToolBegun { agent, call_id: call.id, tool: call.name })
+            }
+            Fact::ToolEnded(end) if !end.is_noted => {
+                let ToolCallEnd { effect: _, agent, call_id, tool, outcome, is_noted: _ } = *end;
+                Some(Self::ToolEnded { agent, call_id, tool, outcome: outcome.without_pictures() })
+            }
+            Fact::ModelFailed { error, is_retried: false, .. } => Some(Self::Error { error }),
+            Fact::Waiting { error, attempt, after_ms, purpose: _ } => {
+                Self::waiting(&error, attempt, after_ms, now)
+            }
+            _ => None,
+        }
     }
 
     /// How the run ended, if this is its last event.

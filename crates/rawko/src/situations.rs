@@ -6,40 +6,34 @@
 use std::collections::BTreeMap;
 
 use rawko_core::arbiter::{AgentDescription, ArbiterQuestion, Label, Recorded, Situation, parse_situations};
-use rawko_core::session::{
-    DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectId, Note, Reaction, Session,
-};
+use rawko_core::session::{DecisionPoint, DecisionRecord, DecisionSource, EffectId, Note, Session};
+use rawko_core::timeline::{Fact, Timeline};
 use serde_json::Value;
 
-use crate::journal::{Journal, Record};
+use crate::journal::Journal;
 
 /// All decisions of a session as situations, in order.
 #[must_use]
 pub fn situations(journal: &Journal) -> Vec<Situation> {
-    let mut session = Session::new();
-    let mut models = BTreeMap::new();
+    let (mut timeline, mut models) = (Timeline::default(), BTreeMap::new());
     let (mut found, mut number) = (Vec::new(), 0);
-    for record in &journal.records {
-        let Record::Event(stamped) = record else { continue };
-        let before = session.arbiter_question(DecisionPoint::Select);
-        let reaction = session.apply(stamped);
-        keep_models(&reaction, &mut models);
-        for note in &reaction.notes {
-            let Note::DecisionMade(record) = note else { continue };
-            number += 1;
-            let id = format!("{}/{number}", journal.header.session);
-            found.extend(situation(id, record, before.as_ref(), &session, &models));
+    for (record, stamped) in journal.events() {
+        let before = timeline.session().arbiter_question(DecisionPoint::Select);
+        for entry in timeline.apply(record, stamped) {
+            match entry.fact {
+                Fact::ModelCalled(call) => {
+                    models.insert(call.effect, call.model);
+                }
+                Fact::Note(Note::DecisionMade(record)) => {
+                    number += 1;
+                    let id = format!("{}/{number}", journal.header.session);
+                    found.extend(situation(id, &record, before.as_ref(), timeline.session(), &models));
+                }
+                _ => {}
+            }
         }
     }
     found
-}
-
-fn keep_models(reaction: &Reaction, models: &mut BTreeMap<EffectId, String>) {
-    for effect in &reaction.effects {
-        if let Effect::CallModel { id, model, .. } = effect {
-            models.insert(*id, model.clone());
-        }
-    }
 }
 
 fn situation(

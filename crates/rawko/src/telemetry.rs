@@ -6,7 +6,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rawko_core::session::{EffectId, Reaction, Session, Stamped};
+use rawko_core::session::{EffectId, Session, Stamped};
+use rawko_core::timeline::Entry;
 
 use crate::journal::JournalHeader;
 use crate::rawko::Rawko;
@@ -47,7 +48,7 @@ mod without {
     ];
 
     impl RunTelemetry {
-        pub(crate) fn step(&mut self, _: &Stamped, _: &Reaction, _: &Session) {}
+        pub(crate) fn step(&mut self, _: &[Entry], _: &Session) {}
 
         pub(crate) fn traceparent(&self, _: EffectId) -> Option<String> {
             None
@@ -108,6 +109,7 @@ mod without {
 
 #[cfg(feature = "telemetry")]
 mod with {
+    use rawko_core::timeline::Timeline;
     use rawko_telemetry::{
         Configured, Live, Projection, Protocol, Settings, SettingsError, Span, Whole, send_spans,
     };
@@ -116,13 +118,13 @@ mod with {
     use crate::config::OtlpProtocol;
     use crate::driver::now;
     use crate::error::Error;
-    use crate::journal::{Journal, Record, read};
+    use crate::journal::{Journal, read};
 
     impl RunTelemetry {
         /// Reports an event that was journaled and applied. Never waits.
-        pub(crate) fn step(&mut self, stamped: &Stamped, reaction: &Reaction, session: &Session) {
+        pub(crate) fn step(&mut self, entries: &[Entry], session: &Session) {
             if let Some(live) = &mut self.live {
-                live.step(stamped, reaction, session);
+                live.step(entries, session);
             }
         }
 
@@ -204,11 +206,7 @@ mod with {
 
     /// The projection of what a journal holds, and the spans that have ended in it.
     fn fold(journal: &Journal, content: bool) -> (Projection, Vec<Span>) {
-        let events = journal.records.iter().filter_map(|record| match record {
-            Record::Event(stamped) => Some(stamped.as_ref()),
-            Record::Step(_) => None,
-        });
-        fold_events(&journal.header, events, content)
+        fold_events(&journal.header, journal.events().map(|(_, stamped)| stamped), content)
     }
 
     fn fold_events<'a>(
@@ -216,11 +214,12 @@ mod with {
         events: impl Iterator<Item = &'a Stamped>,
         content: bool,
     ) -> (Projection, Vec<Span>) {
-        let (mut session, mut spans) = (Session::new(), Vec::new());
+        let (mut timeline, mut spans) = (Timeline::default(), Vec::new());
         let mut projection = projection(header, content);
         for stamped in events {
-            let reaction = session.apply(stamped);
-            spans.extend(projection.step(stamped, &reaction, &session));
+            // Spans do not name records.
+            let entries = timeline.apply(0, stamped);
+            spans.extend(projection.step(&entries, timeline.session()));
         }
         (projection, spans)
     }

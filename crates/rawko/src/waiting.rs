@@ -4,8 +4,6 @@
 //! the machine's pause after an error. The journal has the last two as timers; the first one is progress, which is not
 //! stored.
 
-use rawko_core::machine::Context;
-use rawko_core::session::{Effect, Session, TimerPurpose};
 use rawko_core::{ErrorInfo, Timestamp};
 
 use crate::run_event::RunEvent;
@@ -29,42 +27,6 @@ impl RunEvent {
             attempt,
         })
     }
-
-    /// The event for an effect that begins at `now`, if it has one: a tool call and a pause after an error do.
-    #[must_use]
-    pub fn of_effect(effect: &Effect, session: &Session, now: Timestamp) -> Option<Self> {
-        match effect {
-            Effect::StartTimer { id: _, after_ms, purpose } => match purpose {
-                TimerPurpose::Backoff => pause(session.context()?, *after_ms, now),
-                TimerPurpose::Retry => {
-                    let (error, attempt) = session.waits_to_retry()?;
-                    Self::waiting(error, attempt, *after_ms, now)
-                }
-                TimerPurpose::ExecutionDeadline | TimerPurpose::AgentBudget | TimerPurpose::RunDeadline => {
-                    None
-                }
-            },
-            Effect::RunTool { agent, call, .. } => Some(Self::ToolBegun {
-                agent: agent.clone(),
-                call_id: call.id.clone(),
-                tool: call.name.clone(),
-            }),
-            Effect::CallModel { .. }
-            | Effect::AskUser { .. }
-            | Effect::TakeCheckpoint { .. }
-            | Effect::Recall { .. }
-            | Effect::Remember { .. }
-            | Effect::InspectTree { .. }
-            | Effect::Verify { .. }
-            | Effect::Abandon { .. }
-            | Effect::Finish { .. } => None,
-        }
-    }
-}
-
-fn pause(context: &Context, after_ms: u64, now: Timestamp) -> Option<RunEvent> {
-    let error = &context.last_error.as_ref()?.error;
-    RunEvent::waiting(error, context.consecutive_failures.saturating_add(1), after_ms, now)
 }
 
 /// An instant as RFC 3339 text.

@@ -171,6 +171,24 @@ impl Effect {
         }
     }
 
+    /// Its name in spans.
+    #[must_use]
+    pub fn word(&self) -> &'static str {
+        match self {
+            Self::CallModel { .. } => "call_model",
+            Self::RunTool { .. } => "run_tool",
+            Self::AskUser { .. } => "ask_user",
+            Self::TakeCheckpoint { .. } => "checkpoint",
+            Self::Recall { .. } => "recall",
+            Self::Remember { .. } => "remember",
+            Self::InspectTree { .. } => "inspect_tree",
+            Self::Verify { .. } => "verify",
+            Self::StartTimer { .. } => "timer",
+            Self::Abandon { .. } => "abandon",
+            Self::Finish { .. } => "finish",
+        }
+    }
+
     /// The id by which an event answers this effect, if it expects an answer.
     #[must_use]
     pub fn awaits_answer(&self) -> Option<EffectId> {

@@ -4,10 +4,9 @@
 use std::collections::HashMap;
 
 use rawko::journal::{JournalHeader, Record};
-use rawko_core::cost::PriceTable;
 use rawko_core::machine::State;
-use rawko_core::session::{Effect, EffectId, Event, Outcome, Session, Stamped, TimerPurpose as Timer};
-use rawko_core::setup::Setup;
+use rawko_core::session::{Effect, EffectId, Outcome, TimerPurpose as Timer};
+use rawko_core::timeline::{self, Fact, ModelCall, Timeline};
 use rawko_core::{Timestamp, Usage};
 
 use super::entry::{Beginning, CallState, Entry, EntryKind};
@@ -25,8 +24,7 @@ pub struct ViewBuilder {
     pub(super) limits: ViewLimits,
     pub(super) head: SessionHead,
     pub(super) entries: Vec<Entry>,
-    pub(super) session: Session,
-    pub(super) prices: PriceTable,
+    timeline: Timeline,
     /// The entries of effects that are not answered.
     pub(super) open: HashMap<EffectId, usize>,
     /// The latest entry of a tool call, by its agent and the provider's id.
@@ -38,7 +36,6 @@ pub struct ViewBuilder {
     pub(super) decisions: usize,
     /// The event that is being applied.
     pub(super) now: Now,
-    shared_events: u64,
 }
 
 /// Where in the journal the builder is.
@@ -77,15 +74,13 @@ impl ViewBuilder {
             limits,
             head,
             entries: Vec::new(),
-            session: Session::new(),
-            prices: PriceTable::default(),
+            timeline: Timeline::default(),
             open: HashMap::new(),
             calls: HashMap::new(),
             costs: HashMap::new(),
             asked: HashMap::new(),
             decisions: 0,
             now: Now::default(),
-            shared_events: 0,
         }
     }
 
@@ -98,27 +93,18 @@ impl ViewBuilder {
             }
             return;
         };
-        if let Event::TaskStarted { shared_events, .. } = &stamped.event {
-            self.shared_events = *shared_events;
-        }
-        let shared = self.shared_events > 0;
-        self.shared_events = self.shared_events.saturating_sub(1);
+        let entries = self.timeline.apply(seq, stamped);
+        let shared = entries.first().is_some_and(|entry| entry.shared);
         self.now = Now { record: seq, at: stamped.at, shared };
         if shared {
             self.head.shared_records = seq;
         }
-        self.event(stamped);
-        let reaction = self.session.apply(stamped);
-        self.settle_setup(&stamped.event);
-        for note in reaction.notes {
-            self.note(note);
-        }
-        for effect in reaction.effects {
-            self.effect(effect);
+        for timeline::Entry { fact, .. } in entries {
+            self.fact(fact);
         }
         self.head.updated_at = stamped.at;
-        self.head.state = self.session.state();
-        if !self.session.state().is_final() {
+        self.head.state = self.timeline.session().state();
+        if !self.head.state.is_final() {
             self.head.outcome = None;
         }
     }
@@ -189,37 +175,69 @@ impl ViewBuilder {
             self.head.tasks.push(TaskView { record: self.now.record, at: self.now.at, task });
             self.head.plan = None;
         }
+        let is_new = task.is_some();
         let task = task.map(|task| self.text(task));
         self.add(EntryKind::Task { how, task });
-    }
-
-    /// What an event tells before it is applied.
-    fn event(&mut self, stamped: &Stamped) {
-        match &stamped.event {
-            Event::TaskStarted { task, .. } => self.begin(Beginning::Started, Some(task)),
-            Event::TaskContinued { task, .. } => self.begin(Beginning::Continued, Some(task)),
-            Event::TaskTakenUp { .. } => self.begin(Beginning::TakenUp, None),
-            Event::SessionResumed { .. } => self.begin(Beginning::Resumed, None),
-            Event::CancelRequested { reason } => self.notice(false, &format!("asked to stop: {reason}")),
-            Event::AgentsReloaded { .. } => self.notice(false, "the configuration was read again"),
-            Event::RanBeside { sessions } => {
-                self.notice(true, &format!("ran beside {} in the same folder", sessions.join(", ")));
-            }
-            // A note tells of the command.
-            Event::FinalTreeInspected { .. } | Event::OverrideRequested { .. } => {}
-            Event::Answered { effect, answer } => self.answer(*effect, answer),
+        if is_new {
+            self.settle_agents();
         }
     }
 
-    /// Agents and prices, where the event changed the setup.
-    fn settle_setup(&mut self, event: &Event) {
-        let is_new = matches!(
-            event,
-            Event::TaskStarted { .. } | Event::TaskContinued { .. } | Event::AgentsReloaded { .. }
-        );
-        let Some(Setup { agents, prices, .. }) = self.session.setup().filter(|_| is_new) else { return };
-        self.prices = PriceTable::with_overrides(prices.clone());
-        let agents = agents.iter().map(|(name, agent)| AgentView {
+    /// Adds what a fact says.
+    fn fact(&mut self, fact: Fact) {
+        match fact {
+            Fact::TaskStarted { task } => self.begin(Beginning::Started, Some(&task)),
+            Fact::TaskContinued { task } => self.begin(Beginning::Continued, Some(&task)),
+            Fact::TaskTakenUp => self.begin(Beginning::TakenUp, None),
+            Fact::SessionResumed => self.begin(Beginning::Resumed, None),
+            Fact::CancelRequested { reason } => self.notice(false, &format!("asked to stop: {reason}")),
+            Fact::AgentsReloaded => {
+                self.notice(false, "the configuration was read again");
+                self.settle_agents();
+            }
+            Fact::RanBeside { sessions } => {
+                self.notice(true, &format!("ran beside {} in the same folder", sessions.join(", ")));
+            }
+            Fact::ModelCalled(call) => self.called_model(call),
+            Fact::ModelReplied(reply) => self.replied(&reply),
+            Fact::ModelFailed { error, call, duration_ms, .. } => self.failed(&call, &error, duration_ms),
+            Fact::ModelPaid { call, usage, cost_usd } => self.paid(&call, usage, cost_usd),
+            Fact::ToolBegun { effect, agent, call, rule } => {
+                if let Some(number) = self.calls.get(&(agent, call.id)).copied() {
+                    self.open.insert(effect, number);
+                    if let Some(EntryKind::ToolCall { rule: by, .. }) = self.change(number) {
+                        *by = plain(&rule);
+                    }
+                }
+            }
+            Fact::ToolEnded(end) => {
+                self.open.remove(&end.effect);
+            }
+            Fact::WorkBegun(effect) => self.begun(*effect),
+            Fact::WorkEnded { effect, answer } => self.answer(effect, &answer),
+            Fact::Abandoned { effect } => {
+                if let Some(number) = self.open.remove(&effect) {
+                    self.close(number, CallState::Dropped);
+                }
+            }
+            Fact::Waiting { after_ms, purpose, .. } => {
+                let seconds = after_ms.div_ceil(1_000);
+                let what = match purpose {
+                    Timer::Backoff => "after an error",
+                    _ => "before the model call is made again",
+                };
+                self.notice(false, &format!("waits {seconds} s {what}"));
+            }
+            Fact::Ended(outcome) => self.end(*outcome),
+            Fact::Note(note) => self.note(note),
+            // A note says what became of the command.
+            _ => {}
+        }
+    }
+
+    fn settle_agents(&mut self) {
+        let Some(setup) = self.timeline.session().setup() else { return };
+        let agents = setup.agents.iter().map(|(name, agent)| AgentView {
             name: plain(name),
             provider: plain(&agent.model.provider),
             model: plain(&agent.model.model),
@@ -227,68 +245,43 @@ impl ViewBuilder {
         self.head.agents = agents.collect();
     }
 
-    /// What is to be done now.
-    fn effect(&mut self, effect: Effect) {
-        match effect {
-            Effect::CallModel { id, purpose, provider, model, .. } => {
-                let number = self.add(EntryKind::ModelCall {
-                    purpose: plain(&purpose.to_string()),
-                    provider: plain(&provider),
-                    model: plain(&model),
-                    state: CallState::Open,
-                    answer: None,
-                    error: None,
-                    usage: None,
-                    cost_usd: None,
-                    duration_ms: None,
-                });
-                self.open.insert(id, number);
-                self.asked.insert(id, number);
-            }
-            Effect::RunTool { id, agent, call, rule, .. } => {
-                if let Some(number) = self.calls.get(&(agent, call.id)).copied() {
-                    self.open.insert(id, number);
-                    if let Some(EntryKind::ToolCall { rule: by, .. }) = self.change(number) {
-                        *by = plain(&rule);
-                    }
-                }
-            }
+    fn called_model(&mut self, call: ModelCall) {
+        let number = self.add(EntryKind::ModelCall {
+            purpose: plain(&call.purpose.to_string()),
+            provider: plain(&call.provider),
+            model: plain(&call.model),
+            state: CallState::Open,
+            answer: None,
+            error: None,
+            usage: None,
+            cost_usd: None,
+            duration_ms: None,
+        });
+        self.open.insert(call.effect, number);
+        self.asked.insert(call.effect, number);
+    }
+
+    /// An effect that is neither a model call nor a tool call.
+    fn begun(&mut self, effect: Effect) {
+        let (id, kind) = match effect {
             Effect::AskUser { id, question } => {
-                let number = self.add(EntryKind::Approval {
+                let kind = EntryKind::Approval {
                     agent: plain(&question.agent),
                     tool: plain(&question.call.name),
                     needs: plain(&question.needs_in_words()),
                     until: question.until,
                     answer: None,
-                });
-                self.open.insert(id, number);
+                };
+                (id, kind)
             }
             Effect::Verify { id, commands, .. } => {
                 let commands = commands.iter().map(|command| plain(command)).collect();
-                let number = self.add(EntryKind::Verification { commands, result: None });
-                self.open.insert(id, number);
+                (id, EntryKind::Verification { commands, result: None })
             }
-            Effect::Abandon { id } => {
-                if let Some(number) = self.open.remove(&id) {
-                    self.close(number, CallState::Dropped);
-                }
-            }
-            Effect::Finish { outcome } => self.end(*outcome),
-            Effect::StartTimer { after_ms, purpose, .. } => {
-                let seconds = after_ms.div_ceil(1_000);
-                match purpose {
-                    Timer::Backoff => self.notice(false, &format!("waits {seconds} s after an error")),
-                    Timer::Retry => {
-                        self.notice(false, &format!("waits {seconds} s before the model call is made again"));
-                    }
-                    Timer::ExecutionDeadline | Timer::AgentBudget | Timer::RunDeadline => {}
-                }
-            }
-            Effect::TakeCheckpoint { .. }
-            | Effect::Recall { .. }
-            | Effect::Remember { .. }
-            | Effect::InspectTree { .. } => {}
-        }
+            _ => return,
+        };
+        let number = self.add(kind);
+        self.open.insert(id, number);
     }
 
     fn end(&mut self, outcome: Outcome) {

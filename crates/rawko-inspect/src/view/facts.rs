@@ -1,12 +1,13 @@
 //! What answers and notes add to a view.
 
-use rawko_core::Usage;
 use rawko_core::approval::Approval;
 use rawko_core::facts::{CommandRun, Verification};
 use rawko_core::machine::{Decision, Plan};
-use rawko_core::message::{Content, Message, StopReason, ToolCall};
+use rawko_core::message::{Content, ToolCall};
 use rawko_core::session::{Compaction, DecisionRecord, EffectAnswer, EffectId, KeptMemory, Note, Override};
+use rawko_core::timeline::{ModelCall, ModelReply};
 use rawko_core::tool::ToolOutcome;
+use rawko_core::{ErrorInfo, Usage};
 use serde_json::Value;
 
 use super::PathStep;
@@ -18,24 +19,10 @@ use crate::text::{line, plain};
 const TITLE_CHARS: usize = 160;
 
 impl ViewBuilder {
-    /// An effect was answered.
+    /// An effect was answered that is neither a model call nor a tool call, or an answer is lost.
     pub(super) fn answer(&mut self, effect: EffectId, answer: &EffectAnswer) {
         let number = self.open.remove(&effect);
         match answer {
-            EffectAnswer::ModelReplied { message, usage: _, stop_reason, duration_ms, cached } => {
-                if let Some(number) = number {
-                    self.replied(number, message, *stop_reason, *duration_ms, *cached);
-                }
-            }
-            EffectAnswer::ModelFailed { error, duration_ms, usage: _ } => {
-                let Some(number) = number else { return };
-                let text = self.text_of(number, &format!("{}: {}", error.code, error.message));
-                if let Some(EntryKind::ModelCall { state, error, duration_ms: took, .. }) =
-                    self.change(number)
-                {
-                    (*state, *error, *took) = (CallState::Failed, Some(text), Some(*duration_ms));
-                }
-            }
             EffectAnswer::ApprovalAnswered { approval } => {
                 let words = match approval {
                     Approval::Allowed { by } => format!("allowed ({})", plain(by)),
@@ -66,17 +53,22 @@ impl ViewBuilder {
                     self.close(number, CallState::Lost);
                 }
             }
-            // A note tells of these.
-            EffectAnswer::ToolFinished { .. }
-            | EffectAnswer::CheckpointTaken { .. }
-            | EffectAnswer::MemoriesRecalled { .. }
-            | EffectAnswer::MemoryKept { .. }
-            | EffectAnswer::TreeInspected { .. }
-            | EffectAnswer::TimerFired => {}
+            // Notes report the others.
+            _ => {}
         }
     }
 
-    fn replied(&mut self, number: usize, message: &Message, stop_reason: StopReason, ms: u64, cached: bool) {
+    pub(super) fn failed(&mut self, call: &ModelCall, error: &ErrorInfo, ms: u64) {
+        let Some(number) = self.open.remove(&call.effect) else { return };
+        let text = self.text_of(number, &format!("{}: {}", error.code, error.message));
+        if let Some(EntryKind::ModelCall { state, error, duration_ms, .. }) = self.change(number) {
+            (*state, *error, *duration_ms) = (CallState::Failed, Some(text), Some(ms));
+        }
+    }
+
+    pub(super) fn replied(&mut self, reply: &ModelReply) {
+        let Some(number) = self.open.remove(&reply.call.effect) else { return };
+        let message = &reply.message;
         let thinking: Vec<&str> = message
             .content
             .iter()
@@ -90,11 +82,11 @@ impl ViewBuilder {
             text: self.text_of(number, &message.text()),
             thinking,
             tools: message.tool_calls().map(|call| plain(&call.name)).collect(),
-            stop_reason,
-            cached,
+            stop_reason: reply.stop_reason,
+            cached: reply.cached,
         };
         if let Some(EntryKind::ModelCall { state, answer, duration_ms, .. }) = self.change(number) {
-            (*state, *answer, *duration_ms) = (CallState::Done, Some(made), Some(ms));
+            (*state, *answer, *duration_ms) = (CallState::Done, Some(made), Some(reply.duration_ms));
         }
     }
 
@@ -157,13 +149,13 @@ impl ViewBuilder {
                 self.head.plan = Some(plan.clone());
                 self.add(EntryKind::Plan { agent: plain(&agent), plan });
             }
-            Note::TokensUsed { effect, agent, usage, .. } => self.paid(effect, &agent, usage),
             Note::Steered { command, ignored, .. } => self.steered(&command, ignored.as_deref()),
             Note::RunPaused => self.notice(false, "the run is paused"),
             Note::RunUnpaused { .. } => self.notice(false, "the run goes on"),
             Note::Warned { message } => self.notice(true, &message),
-            // The effects tell of the first three, with the number by which they are answered.
-            Note::ApprovalRequested(_)
+            // The first is a fact of its own, and the effects tell of the next four.
+            Note::TokensUsed { .. }
+            | Note::ApprovalRequested(_)
             | Note::ApprovalAnswered { .. }
             | Note::VerificationStarted { .. }
             | Note::VerificationFinished { .. }
@@ -249,15 +241,10 @@ impl ViewBuilder {
         }
     }
 
-    /// A model call was settled.
-    fn paid(&mut self, effect: EffectId, agent: &str, tokens: Usage) {
-        let Some(number) = self.asked.remove(&effect) else { return };
-        let model = match self.entries.get(number).map(|entry| &entry.kind) {
-            Some(EntryKind::ModelCall { model, .. }) => model.clone(),
-            _ => return,
-        };
-        let cost = self.prices.cost(&model, &tokens);
-        self.costs.insert(effect, cost);
+    /// The tokens of a model call were counted.
+    pub(super) fn paid(&mut self, call: &ModelCall, tokens: Usage, cost: Option<f64>) {
+        let Some(number) = self.asked.remove(&call.effect) else { return };
+        self.costs.insert(call.effect, cost);
         if let Some(EntryKind::ModelCall { usage, cost_usd, .. }) = self.change(number) {
             (*usage, *cost_usd) = (Some(tokens), cost);
         }
@@ -266,7 +253,8 @@ impl ViewBuilder {
             self.head.usage += tokens;
             add(&mut self.head.cost_usd);
         }
-        let of_agent = self.head.executions.last_mut().filter(|execution| execution.agent == plain(agent));
+        let agent = plain(&call.purpose.to_string());
+        let of_agent = self.head.executions.last_mut().filter(|execution| execution.agent == agent);
         if let Some(execution) = of_agent {
             execution.model_calls += 1;
             execution.usage += tokens;

@@ -39,7 +39,7 @@ mod tasks;
 mod writer;
 
 pub use error::{CHECK_ACCESS, JournalError};
-pub use export::{Trajectory, Transcript, TranscriptEntry, TranscriptEvent};
+pub use export::{Trajectory, Transcript};
 pub(crate) use file::open_own;
 pub use fold::{Applied, Divergence, FieldDifference, Folded, Folding, SeenByAgent, differences, fold};
 pub(crate) use fold::{begins_execution, compare};

@@ -3,12 +3,10 @@
 //! The figures are those of the run itself: the events are folded as in a resume, and what the core settles is a call.
 //! So abandoned calls and the shared beginning of forks count as they did then.
 
-use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::path::Path;
 
-use rawko_core::cost::PriceTable;
-use rawko_core::session::{Effect, EffectId, Event, Note, Session};
+use rawko_core::timeline::{Entry, Fact, Timeline};
 use rawko_core::{Timestamp, Usage};
 
 use super::error::JournalError;
@@ -46,54 +44,18 @@ pub fn paid_calls(
     mut each: impl FnMut(&PaidCall<'_>),
 ) -> Result<Option<JournalError>, JournalError> {
     let file = open_own(path, OpenOptions::new().read(true))?;
-    let mut calls = Calls::default();
-    let walked = walk(path, &file, |record| calls.record(&record, &mut each))?;
-    Ok(walked.damage)
-}
-
-#[derive(Default)]
-struct Calls {
-    session: Session,
-    prices: PriceTable,
-    /// Provider and model of the calls that are not settled.
-    asked: HashMap<EffectId, (String, String)>,
-    /// Events that are still to come which belong to another session.
-    shared_events: u64,
-}
-
-impl Calls {
-    fn record(&mut self, record: &Record, each: &mut impl FnMut(&PaidCall<'_>)) {
+    let mut timeline = Timeline::default();
+    let walked = walk(path, &file, |record| {
         let Record::Event(stamped) = record else { return };
-        match &stamped.event {
-            Event::TaskStarted { setup, shared_events, .. } => {
-                self.prices = PriceTable::with_overrides(setup.prices.clone());
-                self.shared_events = *shared_events;
-            }
-            Event::TaskContinued { setup, .. } => {
-                self.prices = PriceTable::with_overrides(setup.prices.clone());
-            }
-            _ => {}
-        }
-        let reaction = self.session.apply(stamped);
-        let is_shared = self.shared_events > 0;
-        self.shared_events = self.shared_events.saturating_sub(1);
-        for note in &reaction.notes {
-            let Note::TokensUsed { effect, agent, usage, .. } = note else { continue };
-            let Some((provider, model)) = self.asked.remove(effect).filter(|_| !is_shared) else { continue };
-            let cost_usd = self.prices.cost(&model, usage);
-            let (provider, model) = (provider.as_str(), model.as_str());
-            each(&PaidCall { at: stamped.at, agent, provider, model, usage: *usage, cost_usd });
-        }
-        for effect in reaction.effects {
-            match effect {
-                Effect::CallModel { id, provider, model, .. } => {
-                    self.asked.insert(id, (provider, model));
-                }
-                Effect::Abandon { id } => {
-                    self.asked.remove(&id);
-                }
-                _ => {}
+        // Calls do not name records.
+        for Entry { at, shared, fact, .. } in timeline.apply(0, &stamped) {
+            let Fact::ModelPaid { call, usage, cost_usd } = fact else { continue };
+            if !shared {
+                let agent = call.purpose.to_string();
+                let (provider, model) = (call.provider.as_str(), call.model.as_str());
+                each(&PaidCall { at, agent: &agent, provider, model, usage, cost_usd });
             }
         }
-    }
+    })?;
+    Ok(walked.damage)
 }

@@ -34,6 +34,16 @@ pub struct Journal {
     pub(super) end: End,
 }
 
+impl Journal {
+    /// The events in order, each with the sequence number of its record.
+    pub fn events(&self) -> impl Iterator<Item = (u64, &Stamped)> {
+        (1_u64..).zip(&self.records).filter_map(|(seq, record)| match record {
+            Record::Event(stamped) => Some((seq, stamped.as_ref())),
+            Record::Step(_) => None,
+        })
+    }
+}
+
 /// The end of the sound records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct End {

@@ -1,10 +1,10 @@
 //! The tasks of a session: the one that it began with, and those that followed.
 
-use rawko_core::session::{Effect, EndedTask, Event, Outcome, Session};
+use rawko_core::session::{EndedTask, Outcome, Session};
+use rawko_core::timeline::{Entry, Fact, Timeline};
 use serde::Serialize;
 
 use super::reader::Journal;
-use super::record::Record;
 
 /// One task of a session.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -30,23 +30,36 @@ impl SessionTask {
 /// The tasks of `journal`, oldest first. One that was taken up again after a limit is one task, with its last outcome.
 #[must_use]
 pub fn tasks(journal: &Journal) -> Vec<SessionTask> {
-    let mut session = Session::new();
-    let mut tasks: Vec<SessionTask> = Vec::new();
-    for (record, stored) in (1_u64..).zip(&journal.records) {
-        let Record::Event(stamped) = stored else { continue };
-        let reaction = session.apply(stamped);
-        if let Event::TaskStarted { task, .. } | Event::TaskContinued { task, .. } = &stamped.event
-            && !reaction.ignored
-        {
-            tasks.push(SessionTask { task: task.clone(), record, outcome: None });
+    let (mut timeline, mut tasks) = (Timeline::default(), Vec::new());
+    for (record, stamped) in journal.events() {
+        for entry in timeline.apply(record, stamped) {
+            take(&mut tasks, &entry);
         }
-        if let Some(last) = tasks.last_mut() {
-            let outcome = reaction.effects.iter().find_map(Effect::outcome).cloned();
-            let goes_on = !session.state().is_final();
-            last.outcome = outcome.or_else(|| last.outcome.take().filter(|_| !goes_on));
-        }
+        forget_end(&mut tasks, timeline.session());
     }
     tasks
+}
+
+/// Adds what an entry says of the tasks.
+pub(super) fn take(tasks: &mut Vec<SessionTask>, entry: &Entry) {
+    match &entry.fact {
+        Fact::TaskStarted { task } | Fact::TaskContinued { task } => {
+            tasks.push(SessionTask { task: task.clone(), record: entry.record, outcome: None });
+        }
+        Fact::Ended(outcome) => {
+            if let Some(last) = tasks.last_mut() {
+                last.outcome = Some(outcome.as_ref().clone());
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The last task has no end while the session goes on.
+pub(super) fn forget_end(tasks: &mut [SessionTask], session: &Session) {
+    if let Some(last) = tasks.last_mut().filter(|_| !session.state().is_final()) {
+        last.outcome = None;
+    }
 }
 
 /// Cost of all tasks in US dollars; `None` where one has not ended, or where the price of a model is not known.

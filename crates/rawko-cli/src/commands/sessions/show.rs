@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rawko::RunEvent;
-use rawko::journal::{Journal, Record, SessionStore, read, session_cost, tasks};
+use rawko::journal::{Journal, SessionStore, read, session_cost, tasks};
 use rawko_core::session::{Event, Outcome};
 use serde_json::json;
 
@@ -109,8 +109,7 @@ impl History {
             tree: None,
         };
         let mut run = RecordedRun::new(journal.header.clone(), path);
-        for record in &journal.records {
-            let Record::Event(stamped) = record else { continue };
+        for (_, stamped) in journal.events() {
             let events = run.take(stamped);
             if !run.session().state().is_final() {
                 history.outcome = None;

@@ -6,16 +6,17 @@
 use std::collections::BTreeMap;
 
 use rawko_core::cost::PriceTable;
-use rawko_core::message::{Content, Message};
+use rawko_core::message::Content;
 use rawko_core::request::Purpose;
-use rawko_core::session::{DecisionRecord, Effect, EffectAnswer, EffectId, Event, Note, Session};
+use rawko_core::session::{DecisionRecord, Note, Status};
 use rawko_core::setup::Setup;
+use rawko_core::timeline::{Entry, Fact, ModelCall, ModelReply, Timeline};
 use rawko_core::tool::ToolOutcome;
 use rawko_core::{Timestamp, Usage};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::journal::{Journal, Record};
+use crate::journal::Journal;
 
 /// The version of the format.
 const VERSION: &str = "ATIF-v1.8";
@@ -113,29 +114,14 @@ impl Trajectory {
     /// The trajectory of `journal`.
     #[must_use]
     pub fn of(journal: &Journal) -> Self {
-        let mut session = Session::new();
+        let mut timeline = Timeline::default();
         let mut writer = Writer::default();
-        let mut status = None;
-        for (record, stored) in (1_u64..).zip(&journal.records) {
-            let Record::Event(stamped) = stored else { continue };
-            writer.at = stamped.at;
-            writer.record = record;
-            writer.event(&stamped.event);
-            let reaction = session.apply(stamped);
-            for note in &reaction.notes {
-                writer.note(note);
+        for (record, stamped) in journal.events() {
+            for entry in timeline.apply(record, stamped) {
+                writer.entry(entry);
             }
-            for effect in reaction.effects {
-                match effect {
-                    Effect::CallModel { id, purpose, model, .. } => {
-                        writer.asked.insert(id, (purpose, model));
-                    }
-                    Effect::Finish { outcome } => status = Some(outcome.status),
-                    _ => {}
-                }
-            }
-            writer.shared = writer.shared.saturating_sub(1);
         }
+        let session = timeline.session();
         let (used, cost) = (writer.total, writer.cost);
         Self {
             schema_version: VERSION,
@@ -150,7 +136,7 @@ impl Trajectory {
                 total_steps: writer.steps.len(),
             },
             steps: writer.steps,
-            extra: json!({ "status": status }),
+            extra: json!({ "status": writer.status }),
         }
     }
 }
@@ -176,17 +162,17 @@ fn system(version: &str, setup: Option<&Setup>) -> System {
 }
 
 struct Writer {
+    /// Of the entry that is being written.
     at: Timestamp,
     record: u64,
+    shared: bool,
     steps: Vec<Step>,
-    asked: BTreeMap<EffectId, (Purpose, String)>,
     /// The arbiter's calls since its last decision.
     deciding: Vec<(String, Metrics)>,
     prices: PriceTable,
     total: Usage,
     cost: Option<f64>,
-    /// Events that are still to come which belong to another session.
-    shared: u64,
+    status: Option<Status>,
 }
 
 impl Default for Writer {
@@ -194,13 +180,13 @@ impl Default for Writer {
         Self {
             at: Timestamp::default(),
             record: 0,
+            shared: false,
             steps: Vec::new(),
-            asked: BTreeMap::new(),
             deciding: Vec::new(),
             prices: PriceTable::default(),
             total: Usage::default(),
             cost: Some(0.0),
-            shared: 0,
+            status: None,
         }
     }
 }
@@ -218,55 +204,46 @@ impl Writer {
             observation: Observation::default(),
             metrics: None,
             llm_call_count: None,
-            is_copied_context: self.shared > 0,
+            is_copied_context: self.shared,
             extra: json!({ "record": self.record }),
         });
         let last = self.steps.len() - 1;
         &mut self.steps[last]
     }
 
-    fn event(&mut self, event: &Event) {
-        match event {
-            Event::TaskStarted { task, setup, shared_events } => {
-                self.shared = *shared_events;
-                self.prices = PriceTable::with_overrides(setup.prices.clone());
-                self.step("user", task.clone());
+    fn entry(&mut self, entry: Entry) {
+        (self.at, self.record, self.shared) = (entry.at, entry.record, entry.shared);
+        match entry.fact {
+            Fact::TaskStarted { task } | Fact::TaskContinued { task } => {
+                self.step("user", task);
             }
-            Event::TaskContinued { task, setup, .. } => {
-                self.prices = PriceTable::with_overrides(setup.prices.clone());
-                self.step("user", task.clone());
-            }
-            Event::SessionResumed { .. } => {
+            Fact::SessionResumed => {
                 self.step("system", "The session was resumed.".to_owned());
             }
-            Event::TaskTakenUp { .. } => {
+            Fact::TaskTakenUp => {
                 self.step("system", "The task was taken up again.".to_owned());
             }
-            Event::CancelRequested { reason } => {
+            Fact::CancelRequested { reason } => {
                 self.step("system", format!("Cancelled: {reason}"));
             }
-            Event::Answered { effect, answer: EffectAnswer::ModelReplied { message, usage, cached, .. } } => {
-                if let Some((purpose, model)) = self.asked.remove(effect).filter(|_| !cached) {
-                    self.replied(purpose, model, message, usage);
+            Fact::ModelReplied(reply) if !reply.cached => self.replied(*reply),
+            Fact::ModelFailed { error, call, usage, .. } => {
+                let metrics = usage.map(|usage| self.metrics(&call.model, &usage));
+                let step = self.step("system", format!("A call of {} failed: {}", call.model, error.message));
+                step.extra["error"] = json!(error.code);
+                if let Some(metrics) = metrics {
+                    step.extra["usage"] = json!(metrics);
                 }
             }
-            Event::Answered { effect, answer: EffectAnswer::ModelFailed { error, usage, .. } } => {
-                if let Some((_, model)) = self.asked.remove(effect) {
-                    let metrics = usage.map(|usage| self.metrics(&model, &usage));
-                    let step = self.step("system", format!("A call of {model} failed: {}", error.message));
-                    step.extra["error"] = json!(error.code);
-                    if let Some(metrics) = metrics {
-                        step.extra["usage"] = json!(metrics);
-                    }
-                }
-            }
+            Fact::Note(note) => self.note(&note),
+            Fact::Ended(outcome) => self.status = Some(outcome.status),
             _ => {}
         }
     }
 
     fn metrics(&mut self, model: &str, usage: &Usage) -> Metrics {
         let cost_usd = self.prices.cost(model, usage);
-        if self.shared == 0 {
+        if !self.shared {
             self.total += *usage;
             self.cost = self.cost.zip(cost_usd).map(|(sum, cost)| sum + cost);
         }
@@ -278,8 +255,9 @@ impl Writer {
         }
     }
 
-    fn replied(&mut self, purpose: Purpose, model: String, message: &Message, usage: &Usage) {
-        let metrics = self.metrics(&model, usage);
+    fn replied(&mut self, reply: ModelReply) {
+        let ModelReply { call: ModelCall { purpose, model, .. }, message, usage, .. } = reply;
+        let metrics = self.metrics(&model, &usage);
         let (agent, what) = match purpose {
             // Their answers are told with the decision.
             Purpose::Select | Purpose::Evaluate => {

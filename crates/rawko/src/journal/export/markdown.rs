@@ -3,10 +3,11 @@
 use rawko_core::machine::Plan;
 use rawko_core::message::ToolCall;
 use rawko_core::session::Note;
+use rawko_core::timeline::Fact;
 use rawko_core::tool::ToolOutcome;
 
 use super::text;
-use super::transcript::{Transcript, TranscriptEvent};
+use super::transcript::Transcript;
 
 impl Transcript {
     /// As Markdown, for people.
@@ -26,7 +27,7 @@ impl Transcript {
         }
         page.paragraph("## Transcript");
         for (at, entry) in self.entries.iter().enumerate() {
-            page.entry(&entry.event, self.result_of(at));
+            page.entry(&entry.fact, self.result_of(at));
         }
         page.0
     }
@@ -62,28 +63,29 @@ impl MarkdownPage {
         self.0.push('\n');
     }
 
-    fn entry(&mut self, event: &TranscriptEvent, result: Option<&ToolOutcome>) {
-        match event {
-            TranscriptEvent::ModelReplied { agent, text } => {
-                self.paragraph(&format!("**{}:**", escape(agent)));
-                self.paragraph(&quote(&text::words(text)));
+    fn entry(&mut self, fact: &Fact, result: Option<&ToolOutcome>) {
+        match fact {
+            Fact::ModelReplied(reply) => {
+                self.paragraph(&format!("**{}:**", escape(&reply.call.purpose.to_string())));
+                self.paragraph(&quote(&text::words(&reply.message.text())));
             }
-            TranscriptEvent::ModelFailed { error } => {
+            Fact::ModelFailed { error, .. } => {
                 self.paragraph(&format!("**Error** {}: {}", error.code, escape(&error.message)));
             }
-            TranscriptEvent::TaskContinued { task } => {
+            Fact::TaskContinued { task } => {
                 self.paragraph(&format!("## Next task: {}", escape(task)));
             }
-            TranscriptEvent::TaskTakenUp => self.paragraph("*The task was taken up again after its end.*"),
-            TranscriptEvent::SessionResumed => self.paragraph("*Another process resumed the session.*"),
-            TranscriptEvent::CancelRequested { reason } => {
+            Fact::TaskTakenUp => self.paragraph("*The task was taken up again after its end.*"),
+            Fact::SessionResumed => self.paragraph("*Another process resumed the session.*"),
+            Fact::CancelRequested { reason } => {
                 self.paragraph(&format!("**Asked to stop:** {}", escape(reason)));
             }
-            TranscriptEvent::OverrideRequested { command } => {
+            Fact::OverrideRequested { command } => {
                 self.paragraph(&format!("*{}*", escape(&text::overridden(command))));
             }
-            TranscriptEvent::AgentsReloaded => self.paragraph("*The configuration was read again.*"),
-            TranscriptEvent::Note(note) => self.note(note, result),
+            Fact::AgentsReloaded => self.paragraph("*The configuration was read again.*"),
+            Fact::Note(note) => self.note(note, result),
+            _ => {}
         }
     }
 
