@@ -2,6 +2,8 @@
 //! standard output.
 
 mod json;
+mod line;
+mod lines;
 mod phrase;
 mod plain;
 mod quiet;

@@ -7,7 +7,7 @@
 
 use std::io::{self, Write};
 
-use super::line::Line;
+use super::super::line::Line;
 use crate::output::Paint;
 
 /// A terminal may be narrower already than it has said: then a line is cut and not wrapped, so that the next frame finds

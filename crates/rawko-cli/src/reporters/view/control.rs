@@ -4,9 +4,9 @@
 
 use rawko_core::Timestamp;
 
+use super::super::line::{Line, Tone};
 use super::execution::flowing;
 use super::keys::Key;
-use super::line::{Line, Tone};
 use super::model::{Model, QuestionId};
 use crate::output::clean_line;
 

@@ -7,8 +7,8 @@ use rawko_core::message::ToolCall;
 use rawko_core::tool::ToolOutcome;
 use serde_json::Value;
 
+use super::super::line::{Line, Tone, flow};
 use super::super::phrase;
-use super::line::{Line, Tone, flow};
 use super::markdown;
 use crate::output::{Sanitizer, about, clean, clean_line, cost, counted, duration, tokens};
 

@@ -4,11 +4,11 @@
 use rawko_core::Timestamp;
 use rawko_core::machine::{Plan, State, StepStatus};
 
+use super::super::line::{Line, Tone, flow};
 use super::super::phrase;
 use super::area::{Frame, Size};
 use super::control::Control;
 use super::execution::{flowing, whole_seconds};
-use super::line::{Line, Tone, flow};
 use super::markdown;
 use super::model::Model;
 use crate::output::{about, cost, duration, tokens};

@@ -2,7 +2,7 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::line::{Line, Tone};
+use super::super::line::{Line, Tone};
 use crate::output::clean;
 
 /// The document as lines, not yet wrapped. `text` has no control codes.

@@ -10,7 +10,6 @@ mod control;
 mod execution;
 mod keys;
 mod layout;
-mod line;
 mod markdown;
 mod model;
 mod transcript;
@@ -29,10 +28,10 @@ use super::{Reporter, Verbosity, phrase};
 use crate::keyboard::{Keyboard, is_in_foreground};
 use crate::output::{Clock, Paint, clean_line};
 
+use super::line::{Line, Tone};
 use area::{Area, Frame, Measure};
 use control::{Action, Control};
 use keys::{Key, KeyReader};
-use line::{Line, Tone};
 use model::Model;
 use transcript::Transcript;
 
@@ -131,7 +130,7 @@ impl<W: Write> View<W> {
     fn ask_for_line(&mut self) {
         let asked = self.keyboard.asks_line();
         let (above, prompt) = asked.map(|(above, prompt)| (above, Some(prompt))).unwrap_or_default();
-        self.above.extend(above.into_iter().map(|line| Line::of(Tone::Warning, line).verbatim()));
+        self.above.extend(above.into_iter().map(|line| Line::verbatim(Tone::Warning, line)));
         self.control.ask_for_line(prompt);
     }
 

@@ -8,9 +8,9 @@ use rawko_core::setup::RunLimits;
 use rawko_core::text::truncate;
 use rawko_core::{Timestamp, Usage};
 
+use super::super::line::Line;
 use super::super::phrase;
 use super::execution::Execution;
-use super::line::Line;
 use crate::output::{Clock, clean_line};
 
 /// Most characters of a provider's message.

@@ -49,6 +49,11 @@ impl Line {
         Self::of(Tone::Normal, text)
     }
 
+    /// A line that is written as it is, and never wrapped: for text in which every character counts.
+    pub(in crate::reporters) fn verbatim(tone: Tone, text: impl Into<String>) -> Self {
+        Self { spans: vec![(tone, text.into())], verbatim: true, ..Self::default() }
+    }
+
     /// Each line of `text` in this tone, indented.
     pub(in crate::reporters) fn block(tone: Tone, text: &str, indent: usize) -> Vec<Self> {
         let margin = " ".repeat(indent);
@@ -70,41 +75,35 @@ impl Line {
         self
     }
 
-    /// Has it never wrapped: for text in which every character counts.
-    pub(in crate::reporters) fn verbatim(mut self) -> Self {
-        self.verbatim = true;
-        self
-    }
-
     /// Adds the pieces of another line.
-    pub(super) fn join(mut self, other: Self) -> Self {
+    pub(in crate::reporters) fn join(mut self, other: Self) -> Self {
         self.spans.extend(other.spans);
         self
     }
 
     /// Whether it shows nothing.
-    pub(super) fn is_blank(&self) -> bool {
+    pub(in crate::reporters) fn is_blank(&self) -> bool {
         self.spans.iter().all(|(_, text)| text.trim().is_empty())
     }
 
     /// The columns that it takes.
-    pub(super) fn width(&self) -> usize {
+    pub(in crate::reporters) fn width(&self) -> usize {
         self.spans.iter().map(|(_, text)| text.width()).sum()
     }
 
     /// Whether its text ends with `end`.
-    pub(super) fn ends_with(&self, end: &str) -> bool {
+    pub(in crate::reporters) fn ends_with(&self, end: &str) -> bool {
         self.spans.last().is_some_and(|(_, text)| text.ends_with(end))
     }
 
     /// The text without its tones.
     #[cfg(test)]
-    pub(super) fn text(&self) -> String {
+    pub(in crate::reporters) fn text(&self) -> String {
         self.spans.iter().map(|(_, text)| text.as_str()).collect()
     }
 
     /// The text with its tones as colors.
-    pub(super) fn painted(&self, paint: Paint) -> String {
+    pub(in crate::reporters) fn painted(&self, paint: Paint) -> String {
         let spans = self.spans.iter().map(|(tone, text)| match tone {
             Tone::Normal => text.clone(),
             Tone::Strong => paint.strong(text),
@@ -121,12 +120,12 @@ impl Line {
 
     /// In lines of at most `columns`, broken between words. A longer word stays whole: for text that scrolls away, where
     /// the terminal may break it and where it can be copied.
-    pub(super) fn wrapped(&self, columns: usize) -> Vec<Self> {
+    pub(in crate::reporters) fn wrapped(&self, columns: usize) -> Vec<Self> {
         if self.verbatim { vec![self.clone()] } else { self.broken(columns, false) }
     }
 
     /// The same, with longer words broken too, so that no line is wider than `columns`.
-    pub(super) fn folded(&self, columns: usize) -> Vec<Self> {
+    pub(in crate::reporters) fn folded(&self, columns: usize) -> Vec<Self> {
         self.broken(columns.max(1), true)
     }
 
@@ -205,7 +204,7 @@ impl Line {
     }
 
     /// The beginning that fits into `columns`, cut between words where that leaves most of it, with `…`.
-    pub(super) fn cut(&self, columns: usize) -> Self {
+    pub(in crate::reporters) fn cut(&self, columns: usize) -> Self {
         if self.width() <= columns {
             return self.clone();
         }
@@ -236,7 +235,7 @@ impl Line {
     }
 
     /// Cut or filled with blanks to exactly `columns`.
-    pub(super) fn fitted(&self, columns: usize) -> Self {
+    pub(in crate::reporters) fn fitted(&self, columns: usize) -> Self {
         let line = self.cut(columns);
         let missing = columns.saturating_sub(line.width());
         line.and(Tone::Normal, " ".repeat(missing))
@@ -244,7 +243,7 @@ impl Line {
 }
 
 /// Pieces side by side, as many in a line as fit, with `between` between them. None is broken.
-pub(super) fn flow(pieces: Vec<Line>, between: &str, columns: usize) -> Vec<Line> {
+pub(in crate::reporters) fn flow(pieces: Vec<Line>, between: &str, columns: usize) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for piece in pieces {
         match lines.last_mut() {

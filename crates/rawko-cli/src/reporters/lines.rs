@@ -1,0 +1,360 @@
+//! The lines of a run's events, for a log and for a terminal that is watched. Both say the same in the same words. A log
+//! opens a line with a word, a terminal with a mark; and a terminal keeps only what a person will look for later, unless
+//! `--verbose` keeps everything.
+
+use rawko::RunEvent;
+use rawko_core::agent::UPDATE_PLAN;
+use rawko_core::facts::Verification;
+use rawko_core::machine::{Decision, Plan, StepStatus};
+use rawko_core::message::ToolCall;
+use rawko_core::policy::is_control_tool;
+use rawko_core::session::Note;
+use rawko_core::tool::ToolOutcome;
+
+use super::line::{Line, Tone};
+use super::{Verbosity, phrase};
+use crate::output::{Clock, clean, clean_line, counted};
+
+/// Where lines are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Surface {
+    /// A file, a pipe, the output of a CI job: lines that stand by themselves.
+    Log,
+    /// A terminal, above the part that is drawn anew.
+    Terminal,
+}
+
+/// Turns events into lines.
+#[derive(Debug)]
+pub(super) struct Lines {
+    surface: Surface,
+    verbosity: Verbosity,
+    clock: Clock,
+    /// The open calls: the provider's id and a phrase, so that a terminal can tell their results apart.
+    calls: Vec<(String, String)>,
+}
+
+/// What a line is about, which its beginning shows.
+#[derive(Debug, Clone, Copy)]
+enum Subject<'a> {
+    State,
+    Decision,
+    Agent,
+    /// A call of this agent.
+    Call(&'a str),
+    /// The result of a call of this agent, and whether it is well.
+    Result(&'a str, bool),
+    Plan,
+    Verifying,
+    /// A verification command, and whether it passed.
+    Command(bool),
+    Verdict,
+    Context,
+    Memory,
+    Usage,
+}
+
+impl Lines {
+    pub(super) fn new(surface: Surface, verbosity: Verbosity, clock: Clock) -> Self {
+        Self { surface, verbosity, clock, calls: Vec::new() }
+    }
+
+    pub(super) fn is_verbose(&self) -> bool {
+        self.verbosity == Verbosity::Verbose
+    }
+
+    fn is_log(&self) -> bool {
+        self.surface == Surface::Log
+    }
+
+    /// The lines of an event. The text of models is not among them: it comes in pieces.
+    pub(super) fn of(&mut self, event: &RunEvent) -> Vec<Line> {
+        match event {
+            RunEvent::SessionStarted { .. } => self.started(event),
+            RunEvent::Waiting { .. } => {
+                labelled(Tone::Warning, "waiting:", &phrase::waiting(event, self.clock))
+            }
+            RunEvent::Error { error } => labelled(Tone::Error, "error:", &phrase::error(error)),
+            // At a terminal the summary follows.
+            RunEvent::SessionFinished { outcome, .. } if self.is_log() => {
+                let iterations = counted(outcome.iterations.into(), "iteration");
+                vec![Line::plain(format!("session ended: {} after {iterations}", outcome.status.as_str()))]
+            }
+            RunEvent::Note(note) if self.shows(note) => self.note(note),
+            // An event of a newer SDK cannot be described.
+            _ => Vec::new(),
+        }
+    }
+
+    /// Whether a note has lines here.
+    fn shows(&self, note: &Note) -> bool {
+        match note {
+            Note::CheckpointTaken { .. } => false,
+            Note::StateChanged { .. } => self.is_log(),
+            Note::ToolFinished { tool, outcome, .. } if is_control_tool(tool) && !outcome.is_error => {
+                self.is_log() && self.is_verbose()
+            }
+            Note::ToolCalled { call, allowed: true, .. } if call.name == UPDATE_PLAN => self.is_verbose(),
+            Note::TokensUsed { .. } | Note::CachePrefixChanged { .. } | Note::MemoriesUsed { .. } => {
+                self.is_verbose()
+            }
+            Note::Warned { .. }
+            | Note::ApprovalRequested(_)
+            | Note::ApprovalAnswered { .. }
+            | Note::VerificationFinished { .. }
+            | Note::MemoryKept { .. }
+            | Note::Steered { ignored: None, .. }
+            | Note::RunPaused
+            | Note::RunUnpaused { .. } => true,
+            // Other decisions are the reason of the execution that follows.
+            Note::DecisionMade(record) if matches!(record.decision, Decision::Complete { .. }) => true,
+            _ => self.is_log() || self.is_verbose(),
+        }
+    }
+
+    /// The beginning of a line.
+    fn subject(&self, subject: Subject<'_>) -> Line {
+        if self.is_log() {
+            return Line::plain(match subject {
+                Subject::State => "state: ".to_owned(),
+                Subject::Decision => "decision: ".to_owned(),
+                Subject::Agent => "agent: ".to_owned(),
+                Subject::Call(agent) => format!("{}> ", clean_line(agent)),
+                Subject::Result(agent, _) => format!("{}< ", clean_line(agent)),
+                Subject::Plan => "plan: ".to_owned(),
+                Subject::Verifying => "verifying: ".to_owned(),
+                Subject::Command(_) => "verify< ".to_owned(),
+                Subject::Verdict => "verification: ".to_owned(),
+                Subject::Context => "context: ".to_owned(),
+                Subject::Memory => "memory: ".to_owned(),
+                Subject::Usage => "usage: ".to_owned(),
+            });
+        }
+        match subject {
+            Subject::Decision => Line::of(Tone::Name, "◆ ").hanging(2),
+            Subject::Agent => Line::of(Tone::Good, "● "),
+            Subject::Call(_) => Line::of(Tone::Name, "  ▸ ").hanging(4),
+            Subject::Result(_, true) | Subject::Command(true) => {
+                Line::plain("    ").and(Tone::Good, "✓ ").hanging(6)
+            }
+            Subject::Result(_, false) | Subject::Command(false) => {
+                Line::plain("    ").and(Tone::Bad, "✗ ").hanging(6)
+            }
+            Subject::Plan => Line::plain("  ").and(Tone::Strong, "plan "),
+            Subject::Verifying => Line::of(Tone::Strong, "verifying ").hanging(4),
+            Subject::Verdict | Subject::State | Subject::Context | Subject::Memory | Subject::Usage => {
+                Line::plain("  ").hanging(4)
+            }
+        }
+    }
+
+    /// The first lines of an output, below the line that it belongs to.
+    fn block(&self, text: &str) -> Vec<Line> {
+        let text = phrase::head(text);
+        match self.surface {
+            Surface::Log => {
+                text.lines().map(|line| Line::verbatim(Tone::Normal, format!("  | {line}"))).collect()
+            }
+            Surface::Terminal => Line::block(Tone::Faint, &text, 6),
+        }
+    }
+
+    fn started(&self, event: &RunEvent) -> Vec<Line> {
+        let RunEvent::SessionStarted {
+            session,
+            task,
+            at,
+            agents,
+            journal,
+            resumed,
+            continued,
+            forked_from,
+            degraded,
+            confined,
+            limits,
+            instructions,
+            skills,
+            dry_run: _,
+            so_far: _,
+        } = event
+        else {
+            return Vec::new();
+        };
+        let session = phrase::session(session, *resumed, *continued, forked_from.as_ref());
+        let task = clean_line(task);
+        let first = match self.surface {
+            Surface::Log => Line::plain(format!("session {session}: {task}")),
+            Surface::Terminal => Line::of(Tone::Strong, task).and(Tone::Faint, format!(" {session}")),
+        };
+        let margin = if self.is_log() { "  " } else { "" };
+        let mut more = Vec::new();
+        if self.is_verbose() {
+            more.push(format!("at {}, agents {}", at.to_rfc3339(), clean_line(&agents.join(", "))));
+            more.push(format!("journal {}", clean_line(journal)));
+        }
+        more.extend(limits.as_ref().and_then(phrase::limits));
+        more.extend(confined.as_ref().map(|by| format!("commands are confined by {}", clean_line(by))));
+        more.extend(phrase::given(instructions.as_ref(), skills));
+        let more = more.into_iter().map(|text| Line::plain(margin).and(Tone::Faint, text));
+        let careful =
+            degraded.iter().flat_map(|missing| labelled(Tone::Warning, "careful:", &clean_line(missing)));
+        std::iter::once(first).chain(more).chain(careful).collect()
+    }
+
+    fn note(&mut self, note: &Note) -> Vec<Line> {
+        match note {
+            Note::StateChanged { from, to, iteration } => {
+                let text = format!("{from} -> {to} (iteration {iteration})");
+                vec![self.subject(Subject::State).and(Tone::Normal, text)]
+            }
+            Note::DecisionMade(record) => {
+                let mut by = phrase::source(record.source).to_owned();
+                if self.is_verbose() {
+                    by.push_str(&format!(", {}, {} ms", phrase::point(record.point), record.latency_ms));
+                }
+                let why = format!(" ({by}): {}", phrase::reason(&record.decision));
+                let line = self.subject(Subject::Decision);
+                vec![line.and(Tone::Normal, phrase::decision(&record.decision)).and(Tone::Faint, why)]
+            }
+            Note::AgentStarted { agent, iteration, continued } => {
+                let how = if *continued { "continues" } else { "starts" };
+                let line = self.subject(Subject::Agent).and(Tone::Strong, clean_line(agent));
+                vec![line.and(Tone::Faint, format!(" {how} (iteration {iteration})"))]
+            }
+            Note::ToolCalled { agent, call, allowed, rule } => vec![self.call(agent, call, *allowed, rule)],
+            Note::ToolFinished { agent, call_id, tool, outcome } => {
+                self.result(agent, call_id, tool, outcome)
+            }
+            Note::ApprovalRequested(question) => {
+                labelled(Tone::Warning, "approval needed:", &phrase::question(question, self.clock))
+            }
+            Note::ApprovalAnswered { approval, .. } => {
+                vec![Line::plain(format!("approval: {}", phrase::approval(approval)))]
+            }
+            Note::PlanUpdated { agent, plan } => self.plan(agent, plan),
+            Note::VerificationStarted { commands } => {
+                vec![self.subject(Subject::Verifying).and(Tone::Normal, phrase::commands(commands))]
+            }
+            Note::VerificationFinished { verification } => self.verified(verification),
+            Note::ConversationCompacted { agent, how, before, after } => {
+                let how = phrase::compaction(*how, *before, *after);
+                vec![self.detail(Subject::Context, &format!("{}: {how}", clean_line(agent)))]
+            }
+            Note::CachePrefixChanged { agent, change } => {
+                vec![Line::of(Tone::Faint, phrase::cache_prefix(agent, *change)).hanging(4)]
+            }
+            Note::MemoriesRecalled { agent, memories, unmet, iteration: _ } => {
+                let memories = phrase::memories(memories, *unmet);
+                vec![self.detail(Subject::Memory, &format!("{} gets {memories}", clean_line(agent)))]
+            }
+            Note::MemoriesUsed { agent, uses, .. } => {
+                let used = phrase::used(uses).map(|used| format!("{} used {used}", clean_line(agent)));
+                used.map(|used| self.detail(Subject::Memory, &used)).into_iter().collect()
+            }
+            Note::MemoryKept { agent, title, kept } => {
+                let text = format!("{} {}", clean_line(agent), phrase::kept(title, kept));
+                vec![self.subject(Subject::Memory).and(Tone::Normal, text)]
+            }
+            Note::TokensUsed { agent, usage, total, cost_usd, effect: _ } => {
+                let usage = phrase::usage(usage, total, *cost_usd);
+                vec![self.detail(Subject::Usage, &format!("{}: {usage}", clean_line(agent)))]
+            }
+            Note::Steered { command, ignored, request: _ } => {
+                vec![Line::plain(phrase::steered(command, ignored.as_deref())).hanging(2)]
+            }
+            Note::RunPaused => vec![Line::of(Tone::Warning, phrase::PAUSED).hanging(2)],
+            Note::RunUnpaused { after_ms } => vec![Line::plain(phrase::unpaused(*after_ms))],
+            Note::Warned { message } => labelled(Tone::Warning, "warning:", &clean(message)),
+            Note::CheckpointTaken { .. } => Vec::new(),
+        }
+    }
+
+    fn detail(&self, subject: Subject<'_>, text: &str) -> Line {
+        self.subject(subject).and(Tone::Faint, text)
+    }
+
+    fn call(&mut self, agent: &str, call: &ToolCall, allowed: bool, rule: &str) -> Line {
+        let (tool, arguments) = phrase::call(call);
+        let arguments = format!(" {arguments}").trim_end().to_owned();
+        if allowed && !self.is_log() {
+            self.calls.push((call.id.clone(), format!("{tool}{arguments}")));
+        }
+        let mut line = self.subject(Subject::Call(agent)).and(Tone::Strong, tool);
+        line = line.and(Tone::Normal, arguments);
+        if !allowed {
+            line = line.and(Tone::Normal, " ").and(Tone::Bad, "denied");
+        }
+        if self.is_verbose() || !allowed {
+            line = line.and(Tone::Faint, format!(" [{}]", clean_line(rule)));
+        }
+        line
+    }
+
+    fn result(&mut self, agent: &str, call_id: &str, tool: &str, outcome: &ToolOutcome) -> Vec<Line> {
+        let is_failed = phrase::failed(outcome);
+        let open = self.calls.iter().position(|(open, _)| open == call_id);
+        let call = open.map_or_else(|| clean_line(tool), |at| self.calls.remove(at).1);
+        let mut result = phrase::result(outcome);
+        if is_failed
+            && !self.is_verbose()
+            && let Some(last) = phrase::last_line(&outcome.content)
+        {
+            result.push_str(&format!(": {last}"));
+        }
+        if !outcome.files_modified.is_empty() {
+            result.push_str(&format!(", wrote {}", clean_line(&outcome.files_modified.join(", "))));
+        }
+        let line = self.subject(Subject::Result(agent, !is_failed)).and(Tone::Faint, format!("{call}: "));
+        let mut lines = vec![line.and(Tone::Normal, result)];
+        if self.is_verbose() {
+            lines.extend(self.block(&outcome.content));
+        }
+        lines
+    }
+
+    fn plan(&self, agent: &str, plan: &Plan) -> Vec<Line> {
+        let progress = format!("{} done (by {})", phrase::progress(plan), clean_line(agent));
+        let steps = plan.steps.iter().map(|step| {
+            let tone = match step.status {
+                StepStatus::Complete => Tone::Good,
+                StepStatus::InProgress => Tone::Name,
+                StepStatus::Failed => Tone::Bad,
+                StepStatus::Pending | StepStatus::Skipped => Tone::Faint,
+            };
+            let text = format!("{} {}. {}", phrase::mark(step), step.index, phrase::step(step));
+            let margin = if self.is_log() { "  " } else { "    " };
+            Line::plain(margin).and(tone, text).hanging(8)
+        });
+        let head = self.subject(Subject::Plan).and(Tone::Normal, progress);
+        std::iter::once(head).chain(steps).collect()
+    }
+
+    fn verified(&self, verification: &Verification) -> Vec<Line> {
+        let mut lines = Vec::new();
+        for run in &verification.runs {
+            let mut text = phrase::command_run(run);
+            if !run.passed()
+                && !self.is_verbose()
+                && let Some(last) = phrase::last_line(&run.output)
+            {
+                text.push_str(&format!(": {last}"));
+            }
+            lines.push(self.subject(Subject::Command(run.passed())).and(Tone::Normal, text));
+            if self.is_verbose() {
+                lines.extend(self.block(&run.output));
+            }
+        }
+        let tone = if verification.proves() { Tone::Good } else { Tone::Warning };
+        lines.push(self.subject(Subject::Verdict).and(tone, phrase::verdict(verification)));
+        lines
+    }
+}
+
+/// A text after a label. Its further lines follow as they are.
+fn labelled(tone: Tone, label: &str, text: &str) -> Vec<Line> {
+    let mut lines = text.lines();
+    let first =
+        Line::of(tone, label).and(Tone::Normal, format!(" {}", lines.next().unwrap_or_default())).hanging(2);
+    // What is asked about has to be seen letter by letter.
+    std::iter::once(first).chain(lines.map(|line| Line::verbatim(Tone::Normal, line))).collect()
+}
