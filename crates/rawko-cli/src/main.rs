@@ -28,7 +28,6 @@ mod privacy;
 mod recorded;
 mod reporters;
 mod run_args;
-mod running_totals;
 mod server_question;
 mod signals;
 mod trust_question;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use rawko::journal::{JournalHeader, JournalTail, Record};
 use rawko::worktree::project_of;
 use rawko::{Denials, InstructionsRead, RunEvent};
-use rawko_core::Timestamp;
-use rawko_core::session::{Event, Session, SoFar, Stamped};
+use rawko_core::session::{Event, Outcome, Session, SoFar, Stamped, Status};
 use rawko_core::timeline::{Entry, Fact, Timeline};
+use rawko_core::{ErrorCode, ErrorInfo, Timestamp};
 
 use crate::reporters::Reporter;
 
@@ -32,6 +32,27 @@ pub(crate) fn recall(path: &Path, reporter: &mut dyn Reporter) {
         reporter.gap(gap);
         reporter.recalled(&events, at);
     }
+}
+
+/// The outcome of a run that is ended at once, because of a second `signal`: what its journal at `path` has until now.
+pub(crate) fn abandoned(path: &Path, signal: &str) -> Outcome {
+    let (mut session, mut at) = (Session::new(), Timestamp::default());
+    if let Ok(mut tail) = JournalTail::open(path) {
+        while let Ok(Some(record)) = tail.next_record() {
+            if let Record::Event(stamped) = record {
+                at = stamped.at;
+                let _ = session.apply(&stamped);
+            }
+        }
+    }
+    let stopped = format!("Stopped at once by a second {signal}; the journal has");
+    let no_end = ErrorInfo::new(ErrorCode::JournalIncomplete, format!("{stopped} no end."));
+    let so_far = session.broken_off(at, no_end);
+    let (summary, error) = match session.state().is_final() {
+        true => (format!("{stopped} the end of the run."), None),
+        false => (so_far.summary, so_far.error),
+    };
+    Outcome { status: Status::Cancelled, summary, error, files_modified_partial: true, ..so_far }
 }
 
 /// A session that is folded event by event.

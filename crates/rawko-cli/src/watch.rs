@@ -17,8 +17,8 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean_line;
+use crate::recorded::abandoned;
 use crate::reporters::Reporter;
-use crate::running_totals::RunningTotals;
 use crate::signals::{StopSignals, SuspendSignal, stop_here};
 
 /// How often a reporter may redraw while nothing happens.
@@ -96,9 +96,8 @@ pub(crate) async fn watch(
     let mut signals = StopSignals::listen()?;
     let mut suspend = SuspendSignal::listen(reporter.is_animated());
     let (control, telemetry) = (run.control(), run.telemetry());
-    let session = run.session_id().to_owned();
+    let (session, journal) = (run.session_id().to_owned(), run.journal_path().to_owned());
     let (narrator, mut narrated) = narrate(reporter, run.events(), essential.then(|| control.clone()))?;
-    let (mut events, mut totals) = (run.events(), RunningTotals::default());
     let mut finish = pin!(run.finish());
     let (mut result, mut last, mut stopping) = (None, None, false);
     while result.is_none() || last.is_none() {
@@ -107,10 +106,7 @@ pub(crate) async fn watch(
             name = signals.next() => {
                 if stopping {
                     rawko::tools::kill_all_now();
-                    while let Ok(Some(event)) = tokio::time::timeout(Duration::ZERO, events.next()).await {
-                        totals.take(&event);
-                    }
-                    let event = RunEvent::finished(&session, totals.abandoned(name));
+                    let event = RunEvent::finished(&session, abandoned(&journal, name));
                     let _ = narrator.send(NarratorMessage::End(Box::new(event.clone())));
                     if last.is_none() {
                         let _ = tokio::time::timeout(LAST_WAIT, &mut narrated).await;
@@ -133,7 +129,6 @@ pub(crate) async fn watch(
             ended = &mut finish, if result.is_none() => result = Some(ended),
             // The narrator ends after the last event, so not before the run.
             all = &mut narrated, if last.is_none() => last = Some(all.unwrap_or_default()),
-            Some(event) = events.next() => totals.take(&event),
         }
     }
     let broken = match result {

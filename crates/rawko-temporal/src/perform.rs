@@ -394,14 +394,7 @@ fn changes_the_tree(effect: &Effect) -> bool {
         Effect::Remember { .. } => true,
         // What was proven may be the tree as the commands left it: a lock file that was missing, for example.
         Effect::Verify { .. } => true,
-        Effect::CallModel { .. }
-        | Effect::AskUser { .. }
-        | Effect::TakeCheckpoint { .. }
-        | Effect::Recall { .. }
-        | Effect::InspectTree { .. }
-        | Effect::StartTimer { .. }
-        | Effect::Abandon { .. }
-        | Effect::Finish { .. } => false,
+        _ => false,
     }
 }
 

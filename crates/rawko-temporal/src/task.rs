@@ -333,16 +333,12 @@ impl Kind {
     pub(crate) fn of(effect: &Effect) -> Option<Self> {
         match effect {
             Effect::CallModel { provider, .. } => Some(Self::Model { provider: provider.clone() }),
-            Effect::RunTool { .. }
-            | Effect::TakeCheckpoint { .. }
-            | Effect::Recall { .. }
-            | Effect::Remember { .. }
-            | Effect::InspectTree { .. } => Some(Self::Step),
             Effect::Verify { .. } => Some(Self::Verify),
             Effect::AskUser { .. }
             | Effect::StartTimer { .. }
             | Effect::Abandon { .. }
             | Effect::Finish { .. } => None,
+            _ => Some(Self::Step),
         }
     }
 }

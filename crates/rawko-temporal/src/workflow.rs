@@ -721,19 +721,12 @@ pub(crate) fn priority(spec: &TaskSpec) -> Priority {
     Priority::builder().priority_key(spec.carriage.priority).fairness_key(key.to_owned()).build()
 }
 
-/// What a person reads beside the activity on the engine's own page.
+/// What a person reads beside the activity on the engine's own page, which takes some hundred bytes.
 fn summary(effect: &Effect) -> String {
-    match effect {
-        Effect::CallModel { id, purpose, model, .. } => format!("{id} {purpose} {model}"),
-        Effect::RunTool { id, agent, call, .. } => format!("{id} {agent}: {}", call.name),
-        Effect::TakeCheckpoint { id, .. } => format!("{id} checkpoint"),
-        Effect::Recall { id, agent, .. } => format!("{id} {agent}: recall"),
-        Effect::Remember { id, agent, .. } => format!("{id} {agent}: remember"),
-        Effect::InspectTree { id, .. } => format!("{id} inspect the tree"),
-        Effect::Verify { id, .. } => format!("{id} verify"),
-        Effect::AskUser { id, .. } | Effect::StartTimer { id, .. } => id.to_string(),
-        Effect::Abandon { .. } | Effect::Finish { .. } => String::new(),
-    }
+    let Some(id) = effect.awaits_answer() else { return String::new() };
+    let mut text = format!("{id} {}", effect.in_words());
+    text.truncate(text.floor_char_boundary(200));
+    text
 }
 
 /// The end of a workflow that cannot do what it needs.

@@ -420,14 +420,7 @@ impl Inner {
                 self.performer.as_ref().and_then(|performer| performer.missing_key(provider))
             }
             Effect::RunTool { .. } | Effect::Verify { .. } => self.no_commands.as_deref(),
-            Effect::AskUser { .. }
-            | Effect::TakeCheckpoint { .. }
-            | Effect::Recall { .. }
-            | Effect::Remember { .. }
-            | Effect::InspectTree { .. }
-            | Effect::StartTimer { .. }
-            | Effect::Abandon { .. }
-            | Effect::Finish { .. } => None,
+            _ => None,
         };
         missing.map_or(Ok(()), |why| Err(hand_back(why)))
     }

@@ -398,24 +398,16 @@ impl Driver {
     /// Starts an effect. Returns the outcome if the run is over.
     fn perform(&mut self, effect: Effect) -> Option<Outcome> {
         self.tasks.retain(|_, task| !task.0.is_finished());
-        let id = match &effect {
+        match &effect {
             Effect::Finish { outcome } => return Some(outcome.as_ref().clone()),
             Effect::Abandon { id } => {
                 if let Some(task) = self.tasks.get(id) {
                     task.0.abort();
                 }
-                return None;
             }
-            Effect::CallModel { id, .. }
-            | Effect::RunTool { id, .. }
-            | Effect::AskUser { id, .. }
-            | Effect::TakeCheckpoint { id, .. }
-            | Effect::Recall { id, .. }
-            | Effect::Remember { id, .. }
-            | Effect::InspectTree { id, .. }
-            | Effect::Verify { id, .. }
-            | Effect::StartTimer { id, .. } => *id,
-        };
+            _ => {}
+        }
+        let id = effect.awaits_answer()?;
         let request = self.timeline.session().request(id);
         // The step that issued the effect is the last record: it was written before any effect is performed.
         let last = self.journal.next_seq().saturating_sub(1);

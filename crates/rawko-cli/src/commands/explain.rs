@@ -323,36 +323,13 @@ fn issued(effect: &JournaledEffect) -> Option<(rawko_core::session::EffectId, St
         JournaledEffect::Whole(effect) => {
             let id = effect.awaits_answer()?;
             let what = match effect {
-                Effect::CallModel { purpose, model, .. } => {
-                    format!("a request for `{}` to {}", clean_line(&purpose.to_string()), clean_line(model))
-                }
-                Effect::RunTool { call, .. } => clean_line(&call.name),
-                Effect::AskUser { question, .. } => format!(
-                    "a question to the user: may `{}` call {}, {}",
-                    clean_line(&question.agent),
-                    clean_line(&question.call.name),
-                    clean_line(&question.needs_in_words())
-                ),
-                Effect::TakeCheckpoint { iteration, .. } => {
-                    format!("a checkpoint before execution {iteration}")
-                }
-                Effect::Recall { agent, .. } => format!("a search of the memories for {}", clean_line(agent)),
-                Effect::Remember { draft, .. } => {
-                    format!("storing a memory: {}", clean_line(&draft.title))
-                }
-                Effect::InspectTree { iteration, .. } => {
-                    format!("an inspection of the tree after execution {iteration}")
-                }
-                Effect::Verify { commands, .. } => {
-                    format!("the verification commands: {}", clean_line(&commands.join("; ")))
-                }
                 Effect::StartTimer {
                     after_ms, purpose: TimerPurpose::Backoff | TimerPurpose::Retry, ..
                 } => {
                     format!("a wait of {} before the next attempt", duration(*after_ms))
                 }
                 Effect::StartTimer { after_ms, .. } => format!("a timer of {}", duration(*after_ms)),
-                Effect::Abandon { .. } | Effect::Finish { .. } => return None,
+                effect => clean_line(&effect.in_words()),
             };
             Some((id, what))
         }

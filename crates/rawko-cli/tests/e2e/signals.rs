@@ -106,6 +106,8 @@ fn a_second_ctrl_c_does_not_wait() {
     running.signal(Signal::INT);
     let ended = running.end_unchecked();
     ended.exits(130);
+    assert!(ended.stdout.contains("Stopped at once by a second SIGINT"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("\"iterations\":1"), "{}", ended.stdout);
     let deadline = Instant::now() + Duration::from_secs(10);
     while !nothing_is_left(&ended.trial) {
         assert!(Instant::now() < deadline, "a process outlived the run");

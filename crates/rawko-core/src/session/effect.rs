@@ -158,16 +158,32 @@ impl Effect {
     pub fn outcome(&self) -> Option<&Outcome> {
         match self {
             Self::Finish { outcome } => Some(outcome),
-            Self::CallModel { .. }
-            | Self::RunTool { .. }
-            | Self::AskUser { .. }
-            | Self::TakeCheckpoint { .. }
-            | Self::Recall { .. }
-            | Self::Remember { .. }
-            | Self::InspectTree { .. }
-            | Self::Verify { .. }
-            | Self::StartTimer { .. }
-            | Self::Abandon { .. } => None,
+            _ => None,
+        }
+    }
+
+    /// What it asks for, for people.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        match self {
+            Self::CallModel { purpose, model, .. } => format!("a request for `{purpose}` to {model}"),
+            Self::RunTool { agent, call, .. } => format!("{} by `{agent}`", call.name),
+            Self::AskUser { question, .. } => format!(
+                "a question to the user: may `{}` call {}, {}",
+                question.agent,
+                question.call.name,
+                question.needs_in_words()
+            ),
+            Self::TakeCheckpoint { iteration, .. } => format!("a checkpoint before execution {iteration}"),
+            Self::Recall { agent, .. } => format!("a search of the memories for {agent}"),
+            Self::Remember { draft, .. } => format!("storing a memory: {}", draft.title),
+            Self::InspectTree { iteration, .. } => {
+                format!("an inspection of the tree after execution {iteration}")
+            }
+            Self::Verify { commands, .. } => format!("the verification commands: {}", commands.join("; ")),
+            Self::StartTimer { .. } => "a timer".to_owned(),
+            Self::Abandon { .. } => "the end of an effect".to_owned(),
+            Self::Finish { .. } => "the end of the run".to_owned(),
         }
     }
 
