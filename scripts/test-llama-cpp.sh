@@ -35,7 +35,7 @@ else
   install "$place" "$server"
   # The template of the weights knows no tools; this one has the form of Qwen's and Hermes'.
   "$place/bin/python" - "$weights" scripts/lib/chat-with-tools.jinja >"$work/address" 2>"$work/server.log" <<'PYTHON' &
-import signal, sys
+import os, signal, sys
 import xllamacpp
 params = xllamacpp.CommonParams()
 params.model.path = sys.argv[1]
@@ -45,7 +45,7 @@ params.hostnames = ["127.0.0.1"]
 params.port = 0
 params.n_ctx = 8192
 params.n_parallel = 1
-params.cpuparams.n_threads = 1
+params.cpuparams.n_threads = os.cpu_count()
 server = xllamacpp.Server(params)
 print(server.listening_address, flush=True)
 signal.pause()
