@@ -1,5 +1,6 @@
 //! Ctrl-C and its kin: the run ends at once and in order, with everything that it started.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rawko_core::session::{Event, Status};
@@ -8,7 +9,7 @@ use testkit::{Answer, Delivery, ModelServer};
 
 use crate::answers::{bash, developer, select};
 use crate::journal;
-use crate::trial::{Ended, Running, Trial};
+use crate::trial::{Ended, Running, Trial, files_below};
 
 /// How many processes in the project sleep.
 pub(crate) fn sleepers(trial: &Trial) -> usize {
@@ -103,6 +104,11 @@ fn a_second_ctrl_c_does_not_wait() {
     let running = Trial::new(developer([bash(stubborn)])).start("Sleep.");
     running.wait_for_line("child");
     running.signal(Signal::INT);
+    // Signals that wait together count as one.
+    let sessions = running.trial.project().join(".rawko/sessions");
+    let is_asked =
+        |file: &PathBuf| std::fs::read_to_string(file).is_ok_and(|text| text.contains("\"CancelRequested\""));
+    running.wait_until("the first signal", || files_below(&sessions).iter().any(is_asked));
     running.signal(Signal::INT);
     let ended = running.end_unchecked();
     ended.exits(130);
