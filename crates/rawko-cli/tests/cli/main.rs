@@ -7,6 +7,7 @@
     reason = "a test that cannot go on says so by a panic"
 )]
 
+mod both_outputs;
 mod broken_pipe;
 mod build;
 mod command_line;
