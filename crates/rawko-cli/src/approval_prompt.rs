@@ -3,7 +3,7 @@
 //!
 //! What was typed before the question was shown is no answer to it, and the end of the input is none either.
 
-use std::io::{self, IsTerminal as _};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use rawko::RawkoBuilder;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{QueueSelector, tcflush};
 
-use crate::console::Console;
+use crate::console::{Console, can_ask};
 use crate::keyboard::Keyboard;
 
 /// How long the question stands there before an answer counts.
@@ -25,7 +25,7 @@ const LONGEST: usize = 1_000;
 
 /// Has the builder ask at the terminal, if there is one.
 pub(crate) fn at_terminal(builder: RawkoBuilder, console: Console, keyboard: Keyboard) -> RawkoBuilder {
-    if !is_possible() {
+    if !can_ask() {
         return builder;
     }
     builder.on_approval("terminal", move |_| {
@@ -57,11 +57,6 @@ async fn asked(console: Console, keyboard: &Keyboard) -> Option<bool> {
     let answer = read.await.ok().flatten();
     drop(open);
     answer
-}
-
-/// Whether there is a terminal to ask at.
-pub(crate) fn is_possible() -> bool {
-    io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
 /// Asks for a call that was shown. Only a clear yes is one.

@@ -4,9 +4,8 @@
 //! command's own options are in its module.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use rawko_core::text::truncate;
 
 use crate::command_words;
@@ -15,8 +14,8 @@ use crate::commands::{
     fork, init, inspect, machine, man, mcp, memory, providers, replay, resume, rewind, run, sessions, skills,
     steer, tools, trust, usage, watch,
 };
-use crate::console::ColorChoice;
 use crate::failure::Failure;
+use crate::global_args::GlobalArgs;
 use crate::output::quoted;
 
 /// Runs several LLM agents under a state machine, from a task in one sentence to a verified change
@@ -54,25 +53,6 @@ Exit status:
 
 /// Characters of an unknown word that an error shows.
 const MAX_WORD_CHARS: usize = 60;
-
-/// Options of every command.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct GlobalArgs {
-    /// Work in this folder instead of the current one
-    #[arg(long, short = 'C', global = true, value_name = "DIR", help_heading = "Global options")]
-    pub(crate) cwd: Option<PathBuf>,
-    /// Read this file instead of .rawko/config.yaml [env: RAWKO_CONFIG]
-    #[arg(long, global = true, value_name = "FILE", help_heading = "Global options")]
-    pub(crate) config: Option<PathBuf>,
-    /// Use colors: auto, always or never [env: RAWKO_COLOR, NO_COLOR, CLICOLOR_FORCE]
-    #[arg(long, global = true, value_name = "WHEN", value_enum, help_heading = "Global options")]
-    #[arg(hide_possible_values = true)]
-    pub(crate) color: Option<ColorChoice>,
-    /// Plain lines on a terminal too: no view and no movement of the cursor, for screen readers [env: RAWKO_PLAIN,
-    /// ACCESSIBLE]
-    #[arg(long, global = true, help_heading = "Global options")]
-    pub(crate) plain: bool,
-}
 
 /// The commands.
 #[derive(Debug, Subcommand)]
@@ -294,11 +274,6 @@ fn not_a_task(cli: &clap::Command, line: &str) -> Option<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let meant = command_words::meant(cli, &words);
     meant.or_else(|| is_one_word(line).then(|| "all commands: rawko --help".to_owned()))
-}
-
-/// Whether this line is one of rawko's.
-pub(crate) fn parses(line: &[String]) -> bool {
-    Cli::try_parse_from(line).is_ok()
 }
 
 /// Whether `text` is a single word: then it is more likely a wrong command than a task.

@@ -9,15 +9,15 @@ use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 use rawko_core::text::truncate;
 
-use crate::arguments::{Cli, GlobalArgs};
+use crate::arguments::Cli;
+use crate::commands::completions::VARIABLE;
 use crate::commands::steer::{COMMANDS, is_command};
 use crate::console::{ColorChoice, Console};
 use crate::environment::ProcessEnv;
+use crate::global_args::GlobalArgs;
 use crate::output::clean_line;
 use crate::workspace::Workspace;
 
-/// The variable with which a shell asks for completions.
-pub(crate) const VARIABLE: &str = "COMPLETE";
 /// The most sessions that are offered, newest first.
 const MOST_SESSIONS: usize = 30;
 /// Characters of a description.

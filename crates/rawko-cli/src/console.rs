@@ -83,6 +83,11 @@ impl Console {
     }
 }
 
+/// Whether somebody can be asked: standard input and standard error are a terminal.
+pub(crate) fn can_ask() -> bool {
+    io::stdin().is_terminal() && io::stderr().is_terminal()
+}
+
 /// How wide the terminal is that standard output goes to; `None` where it does not go to one.
 pub(crate) fn output_columns() -> Option<usize> {
     let out = io::stdout();

@@ -1,13 +1,12 @@
 //! Writes a task in the user's editor.
 
 use std::fs::File;
-use std::io::IsTerminal as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::input::write_new;
 use crate::output::clean_line;
 use crate::workspace::Workspace;
 
@@ -73,6 +72,12 @@ fn open(workspace: &Workspace, path: &Path) -> Result<(), Failure> {
         .with_hint("check VISUAL and EDITOR"));
     }
     Ok(())
+}
+
+/// Writes all of `text` to a new file at `path`.
+fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
+    let mut file = File::options().write(true).create_new(true).open(path)?;
+    file.write_all(text.as_bytes())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 
 use std::io;
 
+use rawko::config::TrustError;
 use rawko::journal::JournalError;
 
 use crate::console::Console;
@@ -43,6 +44,21 @@ impl Failure {
             report.hint = Some(hint.into());
         }
         self
+    }
+
+    /// There is no task, or an empty one.
+    pub(crate) fn no_task() -> Self {
+        Self::usage("no task was given").with_hint(
+            "describe the task: rawko \"add a --version flag\"\n\
+             see a whole run without a key: rawko demo\n\
+             see all commands and options: rawko --help",
+        )
+    }
+
+    /// The record of trusted folders could not be written.
+    pub(crate) fn trust_not_stored(error: TrustError) -> Self {
+        Self::new(Exit::Failed, format!("cannot store the trust: {error}"))
+            .with_hint("check the permissions of that file and its folder")
     }
 
     /// The exit status.
@@ -96,7 +112,7 @@ impl From<rawko::Error> for Failure {
         use rawko::Error as E;
         let message = error.to_string();
         match error {
-            E::EmptyTask => crate::input::no_task(),
+            E::EmptyTask => Self::no_task(),
             E::Project { path, source } => {
                 Self::usage(format!("cannot work in {}: {source}", path.display()))
                     .with_hint("name an existing folder with --cwd DIR")
@@ -153,6 +169,12 @@ impl From<rawko::Error> for Failure {
             // An error of a newer SDK, for which this version has no hint.
             _ => Self::new(Exit::Failed, message),
         }
+    }
+}
+
+impl From<JournalError> for Failure {
+    fn from(error: JournalError) -> Self {
+        rawko::Error::from(error).into()
     }
 }
 

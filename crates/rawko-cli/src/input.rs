@@ -4,7 +4,7 @@
 //! process that never writes to it, as in CI, so its first byte is waited for only briefly (ADR 79).
 
 use std::fs::File;
-use std::io::{Read, Write as _};
+use std::io::Read;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -88,7 +88,7 @@ pub(crate) fn read(
     let is_task = matches!(words, [only] if only == "-")
         || (words.is_empty() && !options.edit && reads_task && source != Source::None);
     if words.is_empty() && !is_task && !options.edit {
-        return Err(no_task());
+        return Err(Failure::no_task());
     }
     let names_stdin = options.file.iter().any(|path| path == Path::new("-"));
     if is_task && names_stdin {
@@ -120,18 +120,9 @@ pub(crate) fn read(
     Ok(Given { task: checked(text)?, attachments })
 }
 
-/// The error for an empty task.
-pub(crate) fn no_task() -> Failure {
-    Failure::usage("no task was given").with_hint(
-        "describe the task: rawko \"add a --version flag\"\n\
-         see a whole run without a key: rawko demo\n\
-         see all commands and options: rawko --help",
-    )
-}
-
 fn checked(text: String) -> Result<String, Failure> {
     if text.trim().is_empty() {
-        return Err(no_task());
+        return Err(Failure::no_task());
     }
     if !text.contains(char::is_alphanumeric) {
         // The hints of rawko have three dots in place of a task.
@@ -294,12 +285,6 @@ fn made(name: &str, bytes: Option<Vec<u8>>) -> Result<Attachment, Failure> {
     attachment(name, bytes).map_err(|error| {
         Failure::usage(error.to_string()).with_hint("give text, or a PNG, JPEG, GIF or WebP picture")
     })
-}
-
-/// Writes all of `text` to a new file at `path`.
-pub(crate) fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
-    let mut file = File::options().write(true).create_new(true).open(path)?;
-    file.write_all(text.as_bytes())
 }
 
 #[cfg(test)]

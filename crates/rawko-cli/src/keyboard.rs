@@ -16,7 +16,7 @@ use rustix::termios::{
 };
 use tokio::sync::oneshot;
 
-use crate::approval_prompt;
+use crate::console::can_ask;
 
 /// How often the reader looks whether the keyboard was closed.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
@@ -60,7 +60,7 @@ impl Keyboard {
     /// Takes the keys from now on. `None` where there is no keyboard: standard input is no terminal, or belongs to another
     /// process.
     pub(crate) fn open(&self) -> Option<Receiver<Vec<u8>>> {
-        if !approval_prompt::is_possible() || !is_in_foreground() {
+        if !can_ask() || !is_in_foreground() {
             return None;
         }
         let found = tcgetattr(io::stdin()).ok()?;

@@ -17,6 +17,7 @@ mod editor;
 mod environment;
 mod exit;
 mod failure;
+mod global_args;
 mod home;
 mod input;
 mod keyboard;
@@ -40,8 +41,8 @@ mod worktree;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory as _, Parser as _};
 
 use crate::arguments::{Cli, Command};
 use crate::commands::{
@@ -120,7 +121,7 @@ fn carry_out(arguments: Vec<OsString>, environment: ProcessEnv, console: &Consol
         Command::Arbiter(action) => arbiter::run(&workspace, &action),
         Command::Machine(action) => machine::run(&workspace, &action),
         Command::Completions(arguments) => completions::run(&workspace, &arguments),
-        Command::Man(arguments) => man::run(&workspace, &arguments),
+        Command::Man(arguments) => man::run(&workspace, &arguments, Cli::command()),
     }
 }
 

@@ -8,8 +8,8 @@ use rawko::mcp_client::{Question, Reply};
 use rawko_core::text::truncate;
 use serde_json::{Map, Value};
 
-use crate::approval_prompt::{is_possible, line_of_terminal};
-use crate::console::Console;
+use crate::approval_prompt::line_of_terminal;
+use crate::console::{Console, can_ask};
 use crate::keyboard::Keyboard;
 use crate::output::{clean, clean_line};
 
@@ -21,7 +21,7 @@ const MOST_FIELDS: usize = 30;
 
 /// Has the builder put the questions of servers at the terminal, if there is one.
 pub(crate) fn at_terminal(builder: RawkoBuilder, console: Console, keyboard: Keyboard) -> RawkoBuilder {
-    if !is_possible() {
+    if !can_ask() {
         return builder;
     }
     // Servers that run at once are heard one after the other.

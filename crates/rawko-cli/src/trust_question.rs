@@ -3,11 +3,11 @@
 //! What is trusted is what was shown: the digest is taken with the claims, and the configuration is read and compared
 //! again afterwards. Without a terminal nothing is asked and the folder is refused.
 
-use std::io::{self, BufRead as _, IsTerminal as _, Read as _};
+use std::io::{self, BufRead as _, Read as _};
 
 use rawko::{Rawko, RawkoBuilder};
 
-use crate::commands::trust;
+use crate::console::can_ask;
 use crate::failure::Failure;
 use crate::output::clean_line;
 use crate::trust_shown;
@@ -21,8 +21,7 @@ impl Workspace {
     pub(crate) fn build(&self, builder: RawkoBuilder) -> Result<Rawko, Failure> {
         match builder.clone().build() {
             Err(error @ rawko::Error::Untrusted { .. }) => {
-                let is_asked = io::stdin().is_terminal() && io::stderr().is_terminal();
-                if !is_asked || !self.is_trusted_now()? {
+                if !can_ask() || !self.is_trusted_now()? {
                     return Err(error.into());
                 }
                 Ok(builder.build()?)
@@ -34,7 +33,7 @@ impl Workspace {
     /// Asks, and stores a yes. What is shown is all that the trust is for: the options of this command may override some
     /// of it, and the next command may not.
     fn is_trusted_now(&self) -> Result<bool, Failure> {
-        let store = trust::store(self)?;
+        let store = self.trust_store()?;
         let seen = self.builder().trusted(true).build()?;
         let loaded = seen.config();
         let Some(digest) = &loaded.project_digest else { return Ok(false) };
@@ -47,7 +46,7 @@ impl Workspace {
             let _ = io::stdin().lock().take(1_000).read_line(&mut line);
             match line.trim().to_ascii_lowercase().as_str() {
                 "y" | "yes" => {
-                    store.trust(folder, digest).map_err(trust::refused)?;
+                    store.trust(folder, digest).map_err(Failure::trust_not_stored)?;
                     self.console.write_error("Trusted. To revoke it: rawko trust --revoke\n")?;
                     return Ok(true);
                 }

@@ -7,10 +7,10 @@ use rawko::journal::SessionStore;
 use rawko::worktree::project_of;
 use rawko::{DecisionCache, Rawko, RawkoBuilder};
 
-use crate::arguments::GlobalArgs;
 use crate::console::Console;
 use crate::environment::ProcessEnv;
 use crate::failure::Failure;
+use crate::global_args::GlobalArgs;
 use crate::home::TooWide;
 use crate::keyboard::Keyboard;
 use crate::output::{clean, quoted};
@@ -101,9 +101,39 @@ impl Workspace {
         Err(Failure::usage(message).with_hint(choose(&project)))
     }
 
-    /// The folder for the user's own records: which folders are trusted, and the key of seals.
-    pub(crate) fn state_dir(&self) -> Option<PathBuf> {
-        self.environment.state_dir()
+    /// The user's own records: which folders are trusted, and the key of seals. `None` where there is no folder for them.
+    pub(crate) fn records(&self) -> Option<TrustStore> {
+        Some(TrustStore::new(&self.environment.state_dir()?))
+    }
+
+    /// The records, to read or store which folders are trusted.
+    ///
+    /// # Errors
+    /// If there is no folder for them.
+    pub(crate) fn trust_store(&self) -> Result<TrustStore, Failure> {
+        self.records().ok_or_else(|| {
+            Failure::usage("cannot store which folders are trusted: neither XDG_STATE_HOME nor HOME is set")
+                .with_hint("set HOME; or trust a single run with --yes")
+        })
+    }
+
+    /// The records, to seal what the user says to a run.
+    ///
+    /// # Errors
+    /// If there is no folder for them.
+    pub(crate) fn key_store(&self) -> Result<TrustStore, Failure> {
+        self.records().ok_or_else(|| {
+            Failure::usage("there is no folder for your key: HOME is not set")
+                .with_hint("set HOME, or XDG_STATE_HOME")
+        })
+    }
+
+    /// Whether this folder's configuration is trusted as it is now. A trust store that cannot be read trusts nothing.
+    pub(crate) fn is_trusted(&self, rawko: &Rawko) -> bool {
+        let (store, digest) = (self.records(), rawko.config().project_digest.as_deref());
+        store
+            .zip(digest)
+            .is_some_and(|(store, digest)| store.is_trusted(rawko.project(), digest).unwrap_or_default())
     }
 
     /// The working folder.

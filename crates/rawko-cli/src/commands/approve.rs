@@ -1,11 +1,11 @@
 //! `rawko approve [ID]`: lists the calls that wait for a person, and answers for one.
 
 use clap::Args;
-use rawko::config::TrustStore;
 use rawko::{WaitingSession, answer_question, open_question, waiting_sessions};
 use serde_json::json;
 
 use crate::approval_prompt;
+use crate::console::can_ask;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Clock, clean_line};
@@ -48,13 +48,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &ApproveArgs) -> Result<Exit
         }
         return Ok(Exit::Success);
     };
-    let Some(folder) = workspace.state_dir() else {
-        return Err(Failure::usage("there is no folder for your key: HOME is not set")
-            .with_hint("set HOME, or XDG_STATE_HOME"));
-    };
-    let trust = TrustStore::new(&folder);
+    let trust = workspace.key_store()?;
     let mut call = arguments.call.clone();
-    if call.is_none() && !arguments.deny && approval_prompt::is_possible() {
+    if call.is_none() && !arguments.deny && can_ask() {
         // What waits may be another call by now than the one that was listed.
         if let Some(asked) = open_question(&store, id)? {
             console.write_error(&format!("{}\n", question(&asked, Clock::local())))?;
@@ -67,11 +63,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &ApproveArgs) -> Result<Exit
     let (session, asked) =
         answer_question(&store, &workspace.project()?, &trust, id, call.as_deref(), !arguments.deny)?;
     let is_running = rawko::journal::SessionStatus::Running;
-    let is_running = store
-        .list()
-        .map_err(rawko::Error::from)?
-        .iter()
-        .any(|info| info.id == session && info.status == is_running);
+    let is_running = store.list()?.iter().any(|info| info.id == session && info.status == is_running);
     if arguments.json {
         console.json(&json!({
             "session": session,

@@ -3,10 +3,12 @@
 use clap::{Args, ValueEnum};
 use clap_complete::env::Shells;
 
-use crate::completion::VARIABLE;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::workspace::Workspace;
+
+/// The variable with which a shell asks for completions.
+pub(crate) const VARIABLE: &str = "COMPLETE";
 
 /// Options of `rawko completions`.
 #[derive(Debug, Args)]

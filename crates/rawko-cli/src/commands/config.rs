@@ -1,7 +1,6 @@
 //! `rawko config`: the current values, where each comes from, and the schema of the files.
 
 use clap::{Subcommand, ValueEnum};
-use rawko::Rawko;
 use rawko::config::{agent_schema, config_schema};
 use serde_json::json;
 
@@ -83,7 +82,7 @@ fn check(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
     };
     let config = rawko.config();
     let claims = &config.claims;
-    let trusted = is_trusted(workspace, &rawko);
+    let trusted = workspace.is_trusted(&rawko);
     if as_json {
         console.json(&json!({
             "valid": true,
@@ -104,11 +103,4 @@ fn check(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
     }
     console.write(&text)?;
     Ok(Exit::Success)
-}
-
-/// Whether this folder's configuration is trusted as it is now. A trust store that cannot be read trusts nothing.
-pub(crate) fn is_trusted(workspace: &Workspace, rawko: &Rawko) -> bool {
-    let Ok(store) = super::trust::store(workspace) else { return false };
-    let Some(digest) = rawko.config().project_digest.as_deref() else { return false };
-    store.is_trusted(rawko.project(), digest).unwrap_or(false)
 }

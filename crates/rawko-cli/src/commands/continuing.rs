@@ -8,7 +8,7 @@ use crate::busy::begin_when_free;
 use crate::config_args::ConfigArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::input::{self, Given, InputArgs, no_task};
+use crate::input::{self, Given, InputArgs};
 use crate::newcomer;
 use crate::reporters::Verbosity;
 use crate::run_args::SharedRunArgs;
@@ -59,7 +59,9 @@ fn prepare(workspace: &Workspace, arguments: ContinueArgs) -> Result<Run, Failur
         None => (None, words.as_slice()),
     };
     if words.is_empty() && !input.is_edited() && !shared.prints() {
-        return Err(no_task().with_hint("say what to do next: rawko continue \"now also document it\""));
+        return Err(
+            Failure::no_task().with_hint("say what to do next: rawko continue \"now also document it\"")
+        );
     }
     let Given { task, attachments } = input::read(workspace, words, &input, shared.prints(), is_quiet)?;
     begin_when_free(workspace, |is_first| {

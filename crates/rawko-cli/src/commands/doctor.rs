@@ -10,7 +10,6 @@ use rustix::fs::{Access, access};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::config::is_trusted;
 use super::providers::{self, ProviderKey};
 use crate::environment::ProcessEnv;
 use crate::exit::Exit;
@@ -149,7 +148,7 @@ fn trust(workspace: &Workspace, rawko: &Rawko) -> DoctorFinding {
     if claims == 0 {
         return DoctorFinding::ok("trust", "this folder's configuration needs no trust");
     }
-    if is_trusted(workspace, rawko) {
+    if workspace.is_trusted(rawko) {
         return DoctorFinding::ok("trust", "this folder's configuration is trusted");
     }
     let detail = format!(

@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, CommandFactory as _};
+use clap::{Args, Command};
 
-use crate::arguments::Cli;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::workspace::Workspace;
@@ -16,11 +15,10 @@ pub(crate) struct ManArgs {
     dir: PathBuf,
 }
 
-/// Writes `rawko.1`, `rawko-run.1` and so on.
-pub(crate) fn run(workspace: &Workspace, arguments: &ManArgs) -> Result<Exit, Failure> {
+/// Writes `rawko.1`, `rawko-run.1` and so on, where `cli` is the command line.
+pub(crate) fn run(workspace: &Workspace, arguments: &ManArgs, cli: Command) -> Result<Exit, Failure> {
     let folder = workspace.folder().join(&arguments.dir);
-    let written =
-        std::fs::create_dir_all(&folder).and_then(|()| clap_mangen::generate_to(Cli::command(), &folder));
+    let written = std::fs::create_dir_all(&folder).and_then(|()| clap_mangen::generate_to(cli, &folder));
     written.map_err(|error| {
         Failure::usage(format!("cannot write manual pages into {}: {error}", folder.display()))
             .with_hint("name a folder that you may write to")

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use rawko::config::{Diagnostic, Scope, TrustStore};
+use rawko::config::{Diagnostic, Scope};
 use rawko::skills::{Skill, SkillFault, SkillPlace, SkillState, check_skill, find_skills};
 use rawko_core::policy::nearest_name;
 use rawko_core::text::truncate;
@@ -77,12 +77,7 @@ pub(crate) fn run(workspace: &Workspace, action: &SkillsCommand) -> Result<Exit,
 /// All skills, those of the project as far as the folder is trusted.
 fn skills(workspace: &Workspace) -> Result<Vec<Skill>, Failure> {
     let rawko = workspace.inspect()?;
-    let digest = rawko.config().project_digest.as_deref();
-    let store = workspace.state_dir().map(|directory| TrustStore::new(&directory));
-    // A damaged store trusts nothing.
-    let trusts =
-        |store: TrustStore| store.is_trusted(rawko.project(), digest.unwrap_or_default()).unwrap_or_default();
-    Ok(rawko.config().skills_if(store.is_some_and(trusts)))
+    Ok(rawko.config().skills_if(workspace.is_trusted(&rawko)))
 }
 
 /// The skill of that name: the one that is used, if one is.

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use clap::Args;
-use rawko::config::TrustStore;
 use rawko::journal::{SessionInfo, SessionStatus, SessionStore};
 use rawko::{Override, Steered};
 use rawko_core::text::truncate;
@@ -71,11 +70,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &SteerArgs) -> Result<Exit, 
         Wanted::Cancel => return cancel::stop(workspace, &id, cancel::DEFAULT_WAIT, arguments.json),
         Wanted::Override(command) => command,
     };
-    let Some(folder) = workspace.state_dir() else {
-        return Err(Failure::usage("there is no folder for your key: HOME is not set")
-            .with_hint("set HOME, or XDG_STATE_HOME"));
-    };
-    let trust = TrustStore::new(&folder);
+    let trust = workspace.key_store()?;
     let (session, steered) =
         rawko::steer(&store, &workspace.project()?, &trust, &id, command.clone(), PATIENCE)?;
     let ignored = match &steered {
@@ -186,7 +181,7 @@ fn unknown(word: &str) -> Failure {
 
 /// The one session that runs.
 fn the_running(store: &SessionStore) -> Result<String, Failure> {
-    let sessions = store.list().map_err(rawko::Error::from)?;
+    let sessions = store.list()?;
     let running: Vec<&SessionInfo> =
         sessions.iter().filter(|session| session.status == SessionStatus::Running).collect();
     match running.as_slice() {

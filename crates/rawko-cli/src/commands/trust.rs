@@ -1,7 +1,7 @@
 //! `rawko trust`: trusts this folder's configuration as it is now, or revokes the trust.
 
 use clap::Args;
-use rawko::config::{NO_CONFIGURATION, TrustError, TrustStore};
+use rawko::config::NO_CONFIGURATION;
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -23,7 +23,7 @@ pub(crate) struct TrustArgs {
 
 /// Trusts the configuration, or revokes the trust.
 pub(crate) fn run(workspace: &Workspace, arguments: &TrustArgs) -> Result<Exit, Failure> {
-    let store = store(workspace)?;
+    let store = workspace.trust_store()?;
     let rawko = workspace.inspect()?;
     let (console, folder) = (&workspace.console, rawko.project());
     let claims = &rawko.config().claims;
@@ -32,9 +32,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TrustArgs) -> Result<Exit, 
     let speaks = instructions.is_some() || folder.join(".rawko/memories").exists();
     let digest = rawko.config().project_digest.as_deref().or(speaks.then_some(NO_CONFIGURATION));
     if arguments.revoke {
-        store.distrust(folder).map_err(refused)?;
+        store.distrust(folder).map_err(Failure::trust_not_stored)?;
     } else if let Some(digest) = digest {
-        store.trust(folder, digest).map_err(refused)?;
+        store.trust(folder, digest).map_err(Failure::trust_not_stored)?;
     }
     let trusted = !arguments.revoke && digest.is_some();
     if arguments.json {
@@ -66,18 +66,4 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TrustArgs) -> Result<Exit, 
     }
     console.write(&text)?;
     Ok(Exit::Success)
-}
-
-/// The store of trusted folders.
-pub(crate) fn store(workspace: &Workspace) -> Result<TrustStore, Failure> {
-    let directory = workspace.environment.state_dir().ok_or_else(|| {
-        Failure::usage("cannot store which folders are trusted: neither XDG_STATE_HOME nor HOME is set")
-            .with_hint("set HOME; or trust a single run with --yes")
-    })?;
-    Ok(TrustStore::new(&directory))
-}
-
-pub(crate) fn refused(error: TrustError) -> Failure {
-    Failure::new(Exit::Failed, format!("cannot store the trust: {error}"))
-        .with_hint("check the permissions of that file and its folder")
 }

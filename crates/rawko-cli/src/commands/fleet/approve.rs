@@ -9,6 +9,7 @@ use super::connection::{OrFailure as _, Target};
 use super::show;
 use super::submit::user_name;
 use crate::approval_prompt;
+use crate::console::can_ask;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Clock, clean_line};
@@ -40,7 +41,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &ApproveArgs) -> Result<Exit
         }
         // Nobody says yes to what he may not have seen.
         if answer != Some(Answer::No) {
-            if !approval_prompt::is_possible() {
+            if !can_ask() {
                 return Err(Failure::usage("nothing was answered").with_hint("the line above says how"));
             }
             if !approval_prompt::ask(console) {

@@ -104,8 +104,8 @@ struct HandedOver {
 impl HandedOver {
     fn of(workspace: &Workspace, session: &str) -> Result<Self, Failure> {
         let rawko = workspace.open()?;
-        let path = rawko.sessions().find(session).map_err(rawko::Error::from)?;
-        let journal = rawko::journal::JournalTail::open(&path).map_err(rawko::Error::from)?;
+        let path = rawko.sessions().find(session)?;
+        let journal = rawko::journal::JournalTail::open(&path)?;
         let rawko::journal::JournalHeader { session, task, .. } = journal.header().clone();
         Ok(Self { rawko, session, task })
     }
@@ -220,7 +220,7 @@ fn listed(words: &[String], file: Option<&Path>) -> Result<Vec<ListedTask>, Fail
             .with_hint(format!("to submit them as one task: rawko submit \"{line}\"")));
     }
     if words.iter().any(|task| task.trim().is_empty()) {
-        return Err(crate::input::no_task());
+        return Err(Failure::no_task());
     }
     let mut tasks: Vec<ListedTask> = words.iter().map(|task| ListedTask::of_words(task)).collect();
     if let Some(file) = file {

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 use super::matching::load_meaning;
 use super::{now, refused};
-use crate::commands::trust;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean_line;
@@ -111,7 +110,7 @@ pub(super) fn add(
     }
     // What takes the place of another may well say nearly the same.
     let force = arguments.force || !arguments.supersedes.is_empty();
-    if !is_users && let Ok(trusted) = trust::store(workspace) {
+    if !is_users && let Some(trusted) = workspace.records() {
         // Without the record the memory needs trust, as those of others do.
         let _ = trusted.begin_memories(&project);
     }
