@@ -38,7 +38,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &CancelArgs) -> Result<Exit,
 /// The same for `rawko steer ID cancel`.
 pub(super) fn stop(workspace: &Workspace, id: &str, wait: Duration, as_json: bool) -> Result<Exit, Failure> {
     let store = workspace.sessions()?;
-    let path = store.find(id).map_err(rawko::Error::from)?;
+    let path = store.find(id)?;
     let id = path.parent().and_then(|folder| folder.file_name()).unwrap_or_default().to_string_lossy();
     let cancelled = rawko::cancel(&store, &id, wait)?;
     let console = &workspace.console;

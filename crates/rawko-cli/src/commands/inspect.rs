@@ -73,7 +73,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &InspectArgs) -> Result<Exit
 
 /// The whole id of the session that `id` means.
 fn session(workspace: &Workspace, id: &str) -> Result<String, Failure> {
-    let path = workspace.sessions()?.find(id).map_err(rawko::Error::from)?;
+    let path = workspace.sessions()?.find(id)?;
     let name = path.parent().and_then(Path::file_name).unwrap_or_default();
     Ok(name.to_string_lossy().into_owned())
 }

@@ -15,8 +15,8 @@ pub(super) fn checkpoints(
 ) -> Result<(String, Checkpoints, Journal), Failure> {
     let folder = workspace.project()?;
     let store = SessionStore::of_project(&folder);
-    let path = store.find(id).map_err(rawko::Error::from)?;
-    let journal = read(&path).map_err(rawko::Error::from)?;
+    let path = store.find(id)?;
+    let journal = read(&path)?;
     let checkpoints = Checkpoints::of_journal(&folder, &path, &journal);
     Ok((clean_line(&journal.header.session), checkpoints, journal))
 }

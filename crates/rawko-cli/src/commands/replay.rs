@@ -34,8 +34,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: ReplayArgs) -> Result<Exit, 
         return Err(Failure::usage("the settings of a recorded session are in its journal")
             .with_hint("to compare it with other settings, add --with-current"));
     }
-    let path = workspace.sessions()?.find(&id).map_err(rawko::Error::from)?;
-    let journal = read(&path).map_err(rawko::Error::from)?;
+    let path = workspace.sessions()?.find(&id)?;
+    let journal = read(&path)?;
     let replay = if with_current {
         // Nothing is run and no model is asked, so trust is not needed.
         let rawko = config.builder(workspace).trusted(true).build()?;

@@ -6,10 +6,8 @@ mod repair;
 mod rm;
 mod show;
 
-use std::path::PathBuf;
-
 use clap::Subcommand;
-use rawko::journal::{JournalError, SessionStore};
+use rawko::journal::SessionStore;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -55,14 +53,4 @@ pub(crate) fn run(workspace: &Workspace, action: &SessionsCommand) -> Result<Exi
         SessionsCommand::Repair(arguments) => repair::repair(workspace, &folder, arguments),
         SessionsCommand::Rm(arguments) => rm::rm(workspace, &folder, &store, arguments),
     }
-}
-
-/// The journal of the session with this id.
-fn find(store: &SessionStore, id: &str) -> Result<PathBuf, Failure> {
-    store.find(id).map_err(broken)
-}
-
-/// The failure for a journal that cannot be read, with a hint.
-fn broken(error: JournalError) -> Failure {
-    Failure::from(rawko::Error::from(error))
 }

@@ -8,7 +8,6 @@ use rawko::journal::{SessionStore, Trajectory, Transcript, read};
 use rawko::situations;
 use rawko_inspect::Diffs;
 
-use super::{broken, find};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{clean, escape_json};
@@ -68,8 +67,8 @@ pub(super) fn export(
             .with_hint("export the sessions one by one; only --situations takes several"));
         }
     };
-    let path = find(store, id)?;
-    let journal = read(&path).map_err(broken)?;
+    let path = store.find(id)?;
+    let journal = read(&path)?;
     let console = &workspace.console;
     match arguments.format {
         ExportFormat::Json => console.json(&Transcript::of(&journal))?,
@@ -102,10 +101,10 @@ fn diffs(workspace: &Workspace) -> Result<Diffs, Failure> {
 fn export_situations(workspace: &Workspace, store: &SessionStore, ids: &[String]) -> Result<Exit, Failure> {
     let console = &workspace.console;
     let paths: Vec<PathBuf> = if ids.is_empty() {
-        let sessions = store.list().map_err(broken)?;
-        sessions.iter().map(|session| find(store, &session.id)).collect::<Result<_, _>>()?
+        let sessions = store.list()?;
+        sessions.iter().map(|session| store.find(&session.id)).collect::<Result<_, _>>()?
     } else {
-        ids.iter().map(|id| find(store, id)).collect::<Result<_, _>>()?
+        ids.iter().map(|id| store.find(id)).collect::<Result<_, _>>()?
     };
     for path in paths {
         let journal = match read(&path) {
@@ -115,7 +114,7 @@ fn export_situations(workspace: &Workspace, store: &SessionStore, ids: &[String]
                 let _ = console.write_error(&format!("{warning} left out: {}\n", clean(&error.to_string())));
                 continue;
             }
-            Err(error) => return Err(broken(error)),
+            Err(error) => return Err(error.into()),
         };
         for situation in situations(&journal) {
             console.line(&escape_json(situation.to_line()))?;

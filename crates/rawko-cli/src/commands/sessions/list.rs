@@ -6,7 +6,6 @@ use rawko::journal::{SessionInfo, SessionStatus, SessionStore};
 use rawko_core::Timestamp;
 use rawko_core::text::truncate;
 
-use super::broken;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Table, age, clean_line, cost};
@@ -17,7 +16,7 @@ const TASK_CHARS: usize = 60;
 
 /// Lists the sessions.
 pub(super) fn list(workspace: &Workspace, store: &SessionStore, as_json: bool) -> Result<Exit, Failure> {
-    let sessions = store.list().map_err(broken)?;
+    let sessions = store.list()?;
     let console = &workspace.console;
     if as_json {
         console.json(&sessions)?;

@@ -3,10 +3,8 @@
 use std::path::Path;
 
 use clap::Args;
-use rawko::config::TrustStore;
 use rawko::journal::Repaired;
 
-use super::broken;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{clean_line, counted};
@@ -24,8 +22,7 @@ pub(crate) struct RepairArgs {
 
 /// Copies the intact records.
 pub(super) fn repair(workspace: &Workspace, project: &Path, arguments: &RepairArgs) -> Result<Exit, Failure> {
-    let trust = workspace.environment.state_dir().map(|directory| TrustStore::new(&directory));
-    let repaired = rawko::repair(project, &arguments.id, trust.as_ref()).map_err(broken)?;
+    let repaired = rawko::repair(project, &arguments.id, workspace.records().as_ref())?;
     if arguments.json {
         workspace.console.json(&repaired)?;
     } else {

@@ -7,7 +7,6 @@ use rawko::checkpoint::Checkpoints;
 use rawko::journal::{JournalError, SessionInfo, SessionStatus, SessionStore};
 use rawko_core::Timestamp;
 
-use super::broken;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{clean, clean_line};
@@ -78,7 +77,7 @@ pub(super) fn rm(
 }
 
 fn chosen(store: &SessionStore, arguments: &RmArgs) -> Result<Vec<SessionInfo>, Failure> {
-    let mut sessions = store.list().map_err(broken)?;
+    let mut sessions = store.list()?;
     if let Some(day) = &arguments.all_ended_before {
         sessions
             .retain(|session| ended_at(session).is_some_and(|at| at.to_rfc3339().as_str() < day.as_str()));
@@ -86,7 +85,7 @@ fn chosen(store: &SessionStore, arguments: &RmArgs) -> Result<Vec<SessionInfo>, 
     }
     let mut named = Vec::new();
     for id in &arguments.ids {
-        let path = super::find(store, id)?;
+        let path = store.find(id)?;
         let name = path.parent().and_then(Path::file_name).unwrap_or_default();
         named.push(name.to_owned());
     }
@@ -112,7 +111,7 @@ fn remove(
             Failure::new(Exit::Failed, format!("session {} is running and was not removed", session.id))
                 .with_hint(format!("end it first: rawko cancel {}", session.id))
         }
-        other => broken(other),
+        other => other.into(),
     })?;
     if let Err(error) = forgotten {
         let warning = console_warning(workspace);

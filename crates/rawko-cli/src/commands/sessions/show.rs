@@ -8,7 +8,6 @@ use rawko::journal::{Journal, SessionStore, read, session_cost, tasks};
 use rawko_core::session::{Event, Outcome};
 use serde_json::json;
 
-use super::{broken, find};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Clock;
@@ -25,8 +24,8 @@ pub(super) fn show(
     verbose: bool,
     as_json: bool,
 ) -> Result<Exit, Failure> {
-    let path = find(store, id)?;
-    let journal = read(&path).map_err(broken)?;
+    let path = store.find(id)?;
+    let journal = read(&path)?;
     let history = History::of(&journal, &path);
     let console = &workspace.console;
     if as_json {
