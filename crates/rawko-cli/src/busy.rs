@@ -3,11 +3,10 @@
 use std::time::Duration;
 
 use rawko::{Run, RunningSession};
-use rawko_core::text::truncate;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Clock, clean_line};
+use crate::output::{Clock, clean_line, shortened};
 use crate::signals::StopSignals;
 use crate::watch::block_on;
 use crate::workspace::Workspace;
@@ -46,7 +45,7 @@ fn wait(workspace: &Workspace, running: &[RunningSession]) -> Result<(), Failure
             paint.warning("waiting:"),
             clean_line(session),
             clock.time(*since),
-            truncate(&clean_line(task), TASK_CHARS),
+            shortened(task, TASK_CHARS),
         ));
     }
     text.push_str(&format!(

@@ -7,7 +7,6 @@ use clap::builder::StyledStr;
 use clap::{Arg, ArgAction, Command, CommandFactory as _, ValueHint};
 use clap_complete::CompleteEnv;
 use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
-use rawko_core::text::truncate;
 
 use crate::arguments::Cli;
 use crate::commands::completions::VARIABLE;
@@ -15,7 +14,7 @@ use crate::commands::steer::{COMMANDS, is_command};
 use crate::console::{ColorChoice, Console};
 use crate::environment::ProcessEnv;
 use crate::global_args::GlobalArgs;
-use crate::output::clean_line;
+use crate::output::shortened;
 use crate::workspace::Workspace;
 
 /// The most sessions that are offered, newest first.
@@ -83,7 +82,7 @@ fn is_plain(name: &str) -> bool {
 }
 
 fn candidate(name: impl Into<String>, help: &str) -> CompletionCandidate {
-    let help = truncate(&clean_line(help), HELP_CHARS);
+    let help = shortened(help, HELP_CHARS);
     CompletionCandidate::new(name.into()).help((!help.is_empty()).then(|| StyledStr::from(help)))
 }
 

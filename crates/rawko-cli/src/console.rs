@@ -19,6 +19,14 @@ pub(crate) enum ColorChoice {
     Never,
 }
 
+/// `--json`: in which form a command prints what it has to say.
+#[derive(Debug, Clone, Copy, Default, clap::Args)]
+pub(crate) struct OutputArgs {
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// The two outputs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Console {
@@ -68,6 +76,16 @@ impl Console {
     /// Writes `value` to standard output as indented JSON.
     pub(crate) fn json(&self, value: &impl Serialize) -> io::Result<()> {
         self.line(&escape_json(serde_json::to_string_pretty(value)?))
+    }
+
+    /// Writes to standard output what a command has to say: `value` as indented JSON for programs, or `text` for people.
+    pub(crate) fn output(
+        &self,
+        as_json: bool,
+        value: &impl Serialize,
+        text: impl FnOnce(Paint) -> String,
+    ) -> io::Result<()> {
+        if as_json { self.json(value) } else { self.write(&text(self.paint())) }
     }
 
     /// Writes `value` to standard output as one line of JSON.

@@ -46,6 +46,11 @@ impl Failure {
         self
     }
 
+    /// The user stopped the command.
+    pub(crate) fn interrupted() -> Self {
+        Self::new(Exit::Cancelled, "interrupted")
+    }
+
     /// There is no task, or an empty one.
     pub(crate) fn no_task() -> Self {
         Self::usage("no task was given").with_hint(

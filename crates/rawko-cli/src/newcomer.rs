@@ -4,7 +4,7 @@ use rawko::{ModelPlace, PlaceKind, Rawko};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Table, clean_line, quoted};
+use crate::output::{Paint, Rows, clean_line, quoted};
 use crate::watch::block_on;
 use crate::workspace::Workspace;
 
@@ -108,16 +108,12 @@ fn name(place: &ModelPlace) -> &str {
 }
 
 /// The table of all places, with the command that comes next for each.
-pub(crate) fn table(places: &[ModelPlace]) -> Table {
-    let mut table = Table::new(&["MODELS", "FOUND", "NEXT"]);
-    for place in places {
-        let found = match &place.found {
-            Some(found) => clean_line(found),
-            None => "not found".to_owned(),
-        };
-        table.row(vec![clean_line(name(place)), found, next(place)]);
-    }
-    table
+pub(crate) fn table(places: &[ModelPlace], paint: Paint) -> String {
+    Rows::new(paint, places).table(&[
+        ("MODELS", &|place| name(place).to_owned()),
+        ("FOUND", &|place| place.found.clone().unwrap_or_else(|| "not found".to_owned())),
+        ("NEXT", &|place| next(place)),
+    ])
 }
 
 /// The exact command that comes next.

@@ -40,6 +40,15 @@ impl StopSignals {
     }
 }
 
+/// The result of `work`, or `None` if the user stopped it. Then it is dropped, which ends what it has begun.
+pub(crate) async fn until_stopped<T>(work: impl Future<Output = T>) -> Result<Option<T>, Failure> {
+    let mut signals = StopSignals::listen()?;
+    tokio::select! {
+        done = work => Ok(Some(done)),
+        _ = signals.next() => Ok(None),
+    }
+}
+
 /// Ctrl-Z, where the process has a view that must leave the terminal before it is stopped.
 pub(crate) struct SuspendSignal(Option<Signal>);
 

@@ -6,37 +6,28 @@ use clap::Subcommand;
 use rawko::Rawko;
 use rawko::config::{AgentSource, LoadedAgent, Scope};
 use rawko_core::agent::{AgentConfig, SkillChoice};
-use rawko_core::text::truncate;
 use serde_json::{Value, json};
 
+use crate::console::OutputArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Paint, Table, clean, clean_line, indent};
+use crate::output::{Paint, Rows, clean, clean_line, indent, shortened};
 use crate::workspace::Workspace;
 
 /// Subcommands of `rawko agents`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum AgentsCommand {
     /// List the agents
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    List(OutputArgs),
     /// Show an agent with its prompt
     Show {
         /// The agent's name
         name: String,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: OutputArgs,
     },
     /// Check the agents' files
-    Check {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Check(OutputArgs),
 }
 
 /// Runs the subcommand.
@@ -44,44 +35,42 @@ pub(crate) fn run(workspace: &Workspace, action: &AgentsCommand) -> Result<Exit,
     let console = &workspace.console;
     let rawko = match (action, workspace.inspect_or_errors()?) {
         (_, Ok(rawko)) => rawko,
-        (AgentsCommand::Check { json: true }, Err(errors)) => {
+        (AgentsCommand::Check(OutputArgs { json: true }), Err(errors)) => {
             console.json(&json!({ "valid": false, "errors": errors.errors }))?;
             return Ok(Exit::Usage);
         }
         (_, Err(errors)) => return Err(rawko::Error::Config(errors).into()),
     };
+    let config = rawko.config();
     match action {
-        AgentsCommand::List { json: true } => {
-            let agents: Vec<Value> = rawko.config().agents.values().map(entry).collect();
-            console.json(&agents)?;
+        AgentsCommand::List(output) => {
+            let agents: Vec<&LoadedAgent> = config.agents.values().collect();
+            let entries: Vec<Value> = config.agents.values().map(entry).collect();
+            console.output(output.json, &entries, |paint| list(&agents, paint))?;
         }
-        AgentsCommand::List { json: false } => console.write(&table(&rawko, console.paint()))?,
-        AgentsCommand::Show { name, json } => {
+        AgentsCommand::Show { name, output } => {
             let agent = find(&rawko, name)?;
-            if *json {
-                let (is_confined, source) = rights::sandbox(&rawko);
-                console.json(&json!({
-                    "source": agent.source.to_string(),
-                    "agent": agent.config,
-                    "rights": rights::of(&rawko, agent),
-                    "sandbox": { "confined": is_confined, "source": source },
-                }))?;
-            } else {
-                console.write(&page(&rawko, agent, console.paint()))?;
-            }
+            let (is_confined, source) = rights::sandbox(&rawko);
+            let value = json!({
+                "source": agent.source.to_string(),
+                "agent": agent.config,
+                "rights": rights::of(&rawko, agent),
+                "sandbox": { "confined": is_confined, "source": source },
+            });
+            console.output(output.json, &value, |paint| page(&rawko, agent, paint))?;
         }
-        AgentsCommand::Check { json: true } => {
-            let config = rawko.config();
+        AgentsCommand::Check(output) => {
             let names: Vec<&String> = config.agents.keys().collect();
-            console.json(&json!({ "valid": true, "agents": names, "warnings": config.warnings }))?;
-        }
-        AgentsCommand::Check { json: false } => {
-            let agents = &rawko.config().agents;
-            let own = agents.values().filter(|agent| agent.scope == Some(Scope::Project)).count();
-            let users = agents.values().filter(|agent| agent.scope == Some(Scope::User)).count();
-            let users = if users == 0 { String::new() } else { format!(", and {users} of yours") };
-            console
-                .line(&format!("{} agents are valid, {own} of them from this folder{users}", agents.len()))?;
+            let value = json!({ "valid": true, "agents": names, "warnings": config.warnings });
+            console.output(output.json, &value, |_| {
+                let of = |scope| config.agents.values().filter(|agent| agent.scope == Some(scope)).count();
+                let (all, own) = (config.agents.len(), of(Scope::Project));
+                let users = match of(Scope::User) {
+                    0 => String::new(),
+                    users => format!(", and {users} of yours"),
+                };
+                format!("{all} agents are valid, {own} of them from this folder{users}\n")
+            })?;
         }
     }
     Ok(Exit::Success)
@@ -136,19 +125,15 @@ fn replaced(agent: &LoadedAgent) -> String {
     replaced.join(" and ")
 }
 
-fn table(rawko: &Rawko, paint: Paint) -> String {
-    let mut table = Table::new(&["NAME", "TOOLS", "SOURCE", "FROM", "WHEN TO USE"]);
-    for agent in rawko.config().agents.values() {
-        table.row(vec![
-            clean_line(&agent.config.name),
-            clean_line(&tools(&agent.config)),
-            scope(agent).to_owned(),
-            agent.scope.map_or_else(String::new, |_| clean_line(&agent.source.to_string())),
-            truncate(&clean_line(&agent.config.when_to_use.joined()), 60),
-        ]);
-    }
-    let mut text = table.render(paint);
-    for agent in rawko.config().agents.values().filter(|agent| !agent.replaces.is_empty()) {
+fn list(agents: &[&LoadedAgent], paint: Paint) -> String {
+    let mut text = Rows::new(paint, agents).table(&[
+        ("NAME", &|agent| agent.config.name.clone()),
+        ("TOOLS", &|agent| tools(&agent.config)),
+        ("SOURCE", &|agent| scope(agent).to_owned()),
+        ("FROM", &|agent| agent.scope.map_or_else(String::new, |_| agent.source.to_string())),
+        ("WHEN TO USE", &|agent| shortened(&agent.config.when_to_use.joined(), 60)),
+    ]);
+    for agent in agents.iter().filter(|agent| !agent.replaces.is_empty()) {
         let line = format!("{} replaces {}", agent.config.name, replaced(agent));
         text.push_str(&format!("{}\n", paint.faint(&clean_line(&line))));
     }

@@ -1,11 +1,12 @@
 //! `rawko approve [ID]`: lists the calls that wait for a person, and answers for one.
 
 use clap::Args;
+use rawko::journal::{SessionInfo, SessionStatus};
 use rawko::{WaitingSession, answer_question, open_question, waiting_sessions};
 use serde_json::json;
 
 use crate::approval_prompt;
-use crate::console::can_ask;
+use crate::console::{OutputArgs, can_ask};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Clock, clean_line};
@@ -26,9 +27,8 @@ pub(crate) struct ApproveArgs {
     /// Answer only if this call waits: its digest, or the beginning of it. Without it, a terminal shows the call and asks
     #[arg(long, value_name = "DIGEST", requires = "id")]
     call: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Lists or answers.
@@ -37,15 +37,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: &ApproveArgs) -> Result<Exit
     let console = &workspace.console;
     let Some(id) = &arguments.id else {
         let waiting = waiting_sessions(&store)?;
-        if arguments.json {
-            console.json(&waiting)?;
-        } else if waiting.is_empty() {
-            console.line("nothing waits for your approval")?;
-        } else {
-            for session in &waiting {
-                console.line(&listed(session))?;
-            }
-        }
+        console.output(arguments.output.json, &waiting, |_| match waiting.is_empty() {
+            true => "nothing waits for your approval\n".to_owned(),
+            false => waiting.iter().map(|session| listed(session) + "\n").collect(),
+        })?;
         return Ok(Exit::Success);
     };
     let trust = workspace.key_store()?;
@@ -62,26 +57,25 @@ pub(crate) fn run(workspace: &Workspace, arguments: &ApproveArgs) -> Result<Exit
     }
     let (session, asked) =
         answer_question(&store, &workspace.project()?, &trust, id, call.as_deref(), !arguments.deny)?;
-    let is_running = rawko::journal::SessionStatus::Running;
-    let is_running = store.list()?.iter().any(|info| info.id == session && info.status == is_running);
-    if arguments.json {
-        console.json(&json!({
-            "session": session,
-            "call": asked.digest,
-            "allowed": !arguments.deny,
-            "running": is_running,
-        }))?;
-        return Ok(Exit::Success);
-    }
-    let word = if arguments.deny { "denied" } else { "allowed" };
-    let name = clean_line(&session);
-    let tool = clean_line(&asked.call.name);
-    let call = call_in_question(&asked.call);
-    console.line(&format!("{word}: {tool} of {} in session {name}:", clean_line(&asked.agent)))?;
-    console.line(call.trim_end())?;
-    if !is_running {
-        console.line(&format!("no process runs it; to go on: rawko resume {name}"))?;
-    }
+    let is_this = |info: &SessionInfo| info.id == session && info.status == SessionStatus::Running;
+    let is_running = store.list()?.iter().any(is_this);
+    let value = json!({
+        "session": session,
+        "call": asked.digest,
+        "allowed": !arguments.deny,
+        "running": is_running,
+    });
+    console.output(arguments.output.json, &value, |_| {
+        let word = if arguments.deny { "denied" } else { "allowed" };
+        let name = clean_line(&session);
+        let (tool, agent) = (clean_line(&asked.call.name), clean_line(&asked.agent));
+        let call = call_in_question(&asked.call);
+        let mut text = format!("{word}: {tool} of {agent} in session {name}:\n{}\n", call.trim_end());
+        if !is_running {
+            text.push_str(&format!("no process runs it; to go on: rawko resume {name}\n"));
+        }
+        text
+    })?;
     Ok(Exit::Success)
 }
 

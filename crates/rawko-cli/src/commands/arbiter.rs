@@ -4,15 +4,16 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
-use rawko::{EvaluationMode, EvaluationOptions, EvaluationReport, FailedAnswer, Rawko, Share, WrongAnswer};
+use rawko::{EvaluationMode, EvaluationOptions, EvaluationReport, FailedAnswer, Share, WrongAnswer};
 use rawko_core::arbiter::{Situation, parse_situations};
 use rawko_core::setup::ArbiterMode;
 
 use crate::config_args::amount;
+use crate::console::OutputArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Paint, Table, about, clean_line, cost, duration, tokens};
-use crate::signals::StopSignals;
+use crate::output::{Paint, Rows, about, clean_line, cost, duration, tokens};
+use crate::signals::until_stopped;
 use crate::watch::block_on;
 use crate::workspace::Workspace;
 
@@ -62,9 +63,8 @@ pub(crate) struct ArbiterEvalArgs {
     /// Exit with 1 if the share of acceptable decisions is lower, like 0.9
     #[arg(long, value_name = "SHARE", value_parser = share)]
     min_accuracy: Option<f64>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Who decides.
@@ -109,7 +109,8 @@ fn eval(workspace: &Workspace, arguments: &ArbiterEvalArgs) -> Result<Exit, Fail
         Some(mode) if !mode.asks() => workspace.inspect()?,
         Some(_) | None => workspace.open()?,
     };
-    let evaluation = block_on(evaluate(&rawko, &situations, &options))?;
+    let evaluation = block_on(until_stopped(rawko.evaluate(&situations, &options)))?;
+    let evaluation = evaluation.ok_or_else(Failure::interrupted)??;
     if let Some(error) = evaluation.broken() {
         let exit = match Exit::of_error(error) {
             Exit::Usage => Exit::Usage,
@@ -120,28 +121,11 @@ fn eval(workspace: &Workspace, arguments: &ArbiterEvalArgs) -> Result<Exit, Fail
             .with_hint("`rawko providers check` shows more; --mode rules asks no model"));
     }
     let report = evaluation.report(&situations);
-    let console = &workspace.console;
-    if arguments.json {
-        console.json(&report)?;
-    } else {
-        console.write(&text(&report, console.paint()))?;
-    }
+    workspace.console.output(arguments.output.json, &report, |paint| text(&report, paint))?;
     let accuracy = report.accuracy.ratio();
     match arguments.min_accuracy {
         Some(least) if accuracy < least => Ok(Exit::Failed),
         Some(_) | None => Ok(Exit::Success),
-    }
-}
-
-async fn evaluate(
-    rawko: &Rawko,
-    situations: &[Situation],
-    options: &EvaluationOptions,
-) -> Result<rawko::Evaluation, Failure> {
-    let mut signals = StopSignals::listen()?;
-    tokio::select! {
-        evaluation = rawko.evaluate(situations, options) => Ok(evaluation?),
-        _ = signals.next() => Err(Failure::new(Exit::Cancelled, "interrupted")),
     }
 }
 
@@ -218,25 +202,17 @@ fn text(report: &EvaluationReport, paint: Paint) -> String {
         _ => String::new(),
     };
     out.push_str(&format!("mode {}{by}: {} situations\n\n", report.mode, report.situations));
-    let mut table = Table::new(&["", "ACCEPTABLE", "OF", "SHARE"]);
-    let mut row = |name: String, share: Share| {
-        let percent = format!("{:.1} %", share.ratio() * 100.0);
-        table.row(vec![name, share.right.to_string(), share.of.to_string(), percent]);
-    };
-    row("all".to_owned(), report.accuracy);
-    for (point, share) in &report.by_point {
-        row((*point).to_owned(), *share);
-    }
-    for (kind, share) in &report.by_kind {
-        row(format!("wanted {kind}"), *share);
-    }
-    for (set, share) in &report.by_set {
-        row(format!("set {}", clean_line(set)), *share);
-    }
-    for (source, share) in &report.by_source {
-        row(format!("decided by {source}"), *share);
-    }
-    out.push_str(&table.render(paint));
+    let mut shares = vec![("all".to_owned(), report.accuracy)];
+    shares.extend(report.by_point.iter().map(|(point, share)| ((*point).to_owned(), *share)));
+    shares.extend(report.by_kind.iter().map(|(kind, share)| (format!("wanted {kind}"), *share)));
+    shares.extend(report.by_set.iter().map(|(set, share)| (format!("set {set}"), *share)));
+    shares.extend(report.by_source.iter().map(|(source, share)| (format!("decided by {source}"), *share)));
+    out.push_str(&Rows::new(paint, &shares).table(&[
+        ("", &|(name, _)| name.clone()),
+        ("ACCEPTABLE", &|(_, share)| share.right.to_string()),
+        ("OF", &|(_, share)| share.of.to_string()),
+        ("SHARE", &|(_, share)| format!("{:.1} %", share.ratio() * 100.0)),
+    ]));
     out.push('\n');
     if report.repaired > 0 {
         out.push_str(&format!(

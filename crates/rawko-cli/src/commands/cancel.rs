@@ -8,6 +8,7 @@ use rawko::{Cancelled, Outcome};
 use serde_json::json;
 
 use crate::config_args::time_span;
+use crate::console::OutputArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean_line;
@@ -24,15 +25,14 @@ pub(crate) struct CancelArgs {
     /// Wait this long for the session to end, like 90s or 5m; a number alone is seconds [default: 15s]
     #[arg(long, value_name = "TIME", value_parser = time_span)]
     wait: Option<TimeSpan>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Stops the session.
 pub(crate) fn run(workspace: &Workspace, arguments: &CancelArgs) -> Result<Exit, Failure> {
     let wait = arguments.wait.map_or(DEFAULT_WAIT, |wait| Duration::from_millis(wait.as_ms()));
-    stop(workspace, &arguments.id, wait, arguments.json)
+    stop(workspace, &arguments.id, wait, arguments.output.json)
 }
 
 /// The same for `rawko steer ID cancel`.
@@ -41,31 +41,25 @@ pub(super) fn stop(workspace: &Workspace, id: &str, wait: Duration, as_json: boo
     let path = store.find(id)?;
     let id = path.parent().and_then(|folder| folder.file_name()).unwrap_or_default().to_string_lossy();
     let cancelled = rawko::cancel(&store, &id, wait)?;
-    let console = &workspace.console;
-    if as_json {
-        let (how, outcome, pid) = match &cancelled {
-            Cancelled::AlreadyEnded(outcome) => ("already_ended", outcome, None),
-            Cancelled::Closed(outcome) => ("closed", outcome, None),
-            Cancelled::Stopped { pid, outcome } => ("stopped", outcome, Some(pid)),
-        };
-        console.json(&json!({"session": id, "how": how, "pid": pid, "outcome": outcome}))?;
-    } else {
-        console.line(&text(&clean_line(&id), &cancelled))?;
-    }
+    let (how, outcome, pid) = match &cancelled {
+        Cancelled::AlreadyEnded(outcome) => ("already_ended", outcome, None),
+        Cancelled::Closed(outcome) => ("closed", outcome, None),
+        Cancelled::Stopped { pid, outcome } => ("stopped", outcome, Some(pid)),
+    };
+    let value = json!({"session": id, "how": how, "pid": pid, "outcome": outcome});
+    workspace.console.output(as_json, &value, |_| text(&clean_line(&id), &cancelled))?;
     Ok(Exit::Success)
 }
 
 fn text(id: &str, cancelled: &Cancelled) -> String {
     let end = |outcome: &Outcome| outcome.status.as_str();
     match cancelled {
-        Cancelled::AlreadyEnded(outcome) => {
-            format!("session {id} had already ended: {}", end(outcome))
-        }
+        Cancelled::AlreadyEnded(outcome) => format!("session {id} had already ended: {}\n", end(outcome)),
         Cancelled::Closed(outcome) => {
-            format!("session {id} was not running; its journal is closed: {}", end(outcome))
+            format!("session {id} was not running; its journal is closed: {}\n", end(outcome))
         }
         Cancelled::Stopped { pid, outcome } => {
-            format!("stopped process {pid}; session {id}: {}", end(outcome))
+            format!("stopped process {pid}; session {id}: {}\n", end(outcome))
         }
     }
 }

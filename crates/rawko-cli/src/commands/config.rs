@@ -4,6 +4,7 @@ use clap::{Subcommand, ValueEnum};
 use rawko::config::{agent_schema, config_schema};
 use serde_json::json;
 
+use crate::console::OutputArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean;
@@ -14,17 +15,9 @@ use crate::workspace::Workspace;
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Print each value and where it comes from
-    Show {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Show(OutputArgs),
     /// Check all files and report all errors at once
-    Check {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    Check(OutputArgs),
     /// Print the JSON Schema of a file, for editors
     Schema {
         /// Which file
@@ -49,16 +42,12 @@ pub(crate) enum SchemaFile {
 pub(crate) fn run(workspace: &Workspace, action: &ConfigCommand) -> Result<Exit, Failure> {
     let console = &workspace.console;
     match action {
-        ConfigCommand::Show { json } => {
+        ConfigCommand::Show(output) => {
             let report = workspace.inspect()?.settings();
-            if *json {
-                console.json(&report)?;
-            } else {
-                console.write(&clean(&report.to_string()))?;
-            }
+            console.output(output.json, &report, |_| clean(&report.to_string()).into_owned())?;
             Ok(Exit::Success)
         }
-        ConfigCommand::Check { json } => check(workspace, *json),
+        ConfigCommand::Check(output) => check(workspace, output.json),
         ConfigCommand::Schema { file: SchemaFile::Config, json: _ } => {
             console.json(&config_schema())?;
             Ok(Exit::Success)
@@ -83,24 +72,18 @@ fn check(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
     let config = rawko.config();
     let claims = &config.claims;
     let trusted = workspace.is_trusted(&rawko);
-    if as_json {
-        console.json(&json!({
-            "valid": true,
-            "warnings": config.warnings,
-            "trusted": trusted,
-            "claims": claims,
-        }))?;
-        return Ok(Exit::Success);
-    }
-    let mut text = format!("the configuration is valid: {} agents\n", config.agents.len());
-    if !claims.is_empty() {
-        text.push_str(if trusted {
-            "These settings need trust, and the folder is trusted:\n"
-        } else {
-            "These settings need trust, and the folder is not trusted (`rawko trust`):\n"
-        });
-        text.push_str(&trust_shown::claims(claims));
-    }
-    console.write(&text)?;
+    let value = json!({ "valid": true, "warnings": config.warnings, "trusted": trusted, "claims": claims });
+    console.output(as_json, &value, |_| {
+        let mut text = format!("the configuration is valid: {} agents\n", config.agents.len());
+        if !claims.is_empty() {
+            text.push_str(if trusted {
+                "These settings need trust, and the folder is trusted:\n"
+            } else {
+                "These settings need trust, and the folder is not trusted (`rawko trust`):\n"
+            });
+            text.push_str(&trust_shown::claims(claims));
+        }
+        text
+    })?;
     Ok(Exit::Success)
 }

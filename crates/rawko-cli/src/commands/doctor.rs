@@ -11,6 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::providers::{self, ProviderKey};
+use crate::console::OutputArgs;
 use crate::environment::ProcessEnv;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -26,9 +27,8 @@ const WIDTH: usize = 76;
 /// Options of `rawko doctor`.
 #[derive(Debug, Args)]
 pub(crate) struct DoctorArgs {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// The result of one check.
@@ -74,26 +74,21 @@ impl DoctorFinding {
 pub(crate) fn run(workspace: &Workspace, arguments: &DoctorArgs) -> Result<Exit, Failure> {
     let Examination { findings, places } = examine(workspace)?;
     let problems = findings.iter().filter(|finding| finding.health == Health::Problem).count();
-    let console = &workspace.console;
-    if arguments.json {
-        let models: Vec<Value> = places.iter().map(place_json).collect();
-        console.json(&json!({
-            "version": env!("CARGO_PKG_VERSION"), "ok": problems == 0, "findings": findings, "models": models,
-        }))?;
-    } else {
-        let table = newcomer::table(&places).render(console.paint());
-        let table = if places.is_empty() { String::new() } else { format!("{table}\n") };
-        console.write(&format!("{table}{}", page(&findings, problems, console.paint())))?;
-    }
+    let models: Vec<Value> = places.iter().map(place_json).collect();
+    let value = json!({
+        "version": env!("CARGO_PKG_VERSION"), "ok": problems == 0, "findings": findings, "models": models,
+    });
+    workspace.console.output(arguments.output.json, &value, |paint| {
+        let table = if places.is_empty() { String::new() } else { newcomer::table(&places, paint) + "\n" };
+        format!("{table}{}", page(&findings, problems, paint))
+    })?;
     Ok(if problems == 0 { Exit::Success } else { Exit::Failed })
 }
 
 /// A place where a model may be, with the command that comes next.
 fn place_json(place: &ModelPlace) -> Value {
-    let mut value = serde_json::to_value(place).unwrap_or_default();
-    if let Value::Object(fields) = &mut value {
-        fields.insert("next".to_owned(), newcomer::next(place).into());
-    }
+    let mut value = json!(place);
+    value["next"] = json!(newcomer::next(place));
     value
 }
 

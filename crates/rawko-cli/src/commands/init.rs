@@ -1,8 +1,11 @@
 //! `rawko init`: writes a `.rawko/` folder for you to edit.
 
+use std::path::Path;
+
 use clap::Args;
 use serde_json::json;
 
+use crate::console::OutputArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean_line;
@@ -11,9 +14,8 @@ use crate::workspace::Workspace;
 /// Options of `rawko init`.
 #[derive(Debug, Args)]
 pub(crate) struct InitArgs {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Writes the files that do not exist yet.
@@ -25,24 +27,18 @@ pub(crate) fn run(workspace: &Workspace, arguments: &InitArgs) -> Result<Exit, F
         Failure::new(Exit::Failed, format!("cannot write {error}"))
             .with_hint("check the permissions of the folder, or name another one with --cwd DIR")
     })?;
-    let console = &workspace.console;
-    if arguments.json {
-        console.json(&json!({ "created": done.created, "kept": done.kept }))?;
-        return Ok(Exit::Success);
-    }
-    let paint = console.paint();
-    let mut text = String::new();
-    for path in &done.created {
-        text.push_str(&format!("{} {}\n", paint.good("created"), clean_line(&path.to_string_lossy())));
-    }
-    for path in &done.kept {
-        let shown = clean_line(&path.to_string_lossy());
-        text.push_str(&format!("{} {shown} (exists, not changed)\n", paint.faint("kept   ")));
-    }
-    text.push_str(&format!(
-        "\n{} edit .rawko/config.yaml and .rawko/agents/, then `rawko config check`\n",
-        paint.hint("next:")
-    ));
-    console.write(&text)?;
+    let value = json!({ "created": done.created, "kept": done.kept });
+    workspace.console.output(arguments.output.json, &value, |paint| {
+        let shown = |path: &Path| clean_line(&path.to_string_lossy());
+        let mut text = String::new();
+        for path in &done.created {
+            text.push_str(&format!("{} {}\n", paint.good("created"), shown(path)));
+        }
+        for path in &done.kept {
+            text.push_str(&format!("{} {} (exists, not changed)\n", paint.faint("kept   "), shown(path)));
+        }
+        let next = "edit .rawko/config.yaml and .rawko/agents/, then `rawko config check`";
+        text + &format!("\n{} {next}\n", paint.hint("next:"))
+    })?;
     Ok(Exit::Success)
 }

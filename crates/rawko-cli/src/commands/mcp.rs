@@ -7,10 +7,11 @@ use rawko::mcp_client::{Answer, ListedTool};
 use rawko::{McpChange, McpCheck, McpHandle, McpState, Rawko};
 use serde_json::{Value, json};
 
+use crate::console::OutputArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Table, clean, clean_line, counted};
-use crate::signals::StopSignals;
+use crate::output::{Rows, clean, clean_line, counted};
+use crate::signals::until_stopped;
 use crate::watch::block_on;
 use crate::workspace::Workspace;
 
@@ -27,11 +28,7 @@ const DIGEST_CHARS: usize = 12;
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
     /// List the configured servers; none is started
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    List(OutputArgs),
     /// Start servers, and show what they list and what of it is not approved
     Check(McpCheckArgs),
     /// Call a tool of a server, read a resource, or get a prompt
@@ -53,9 +50,8 @@ pub(crate) struct McpCheckArgs {
     /// Approve what they list now: from now on agents have these tools. With the digest of a list, only if that is still it
     #[arg(long, value_name = "DIGEST", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     accept: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Options of `rawko mcp call`.
@@ -76,15 +72,14 @@ pub(crate) struct McpCallArgs {
     /// Get this prompt instead
     #[arg(long, value_name = "NAME", conflicts_with = "tool")]
     prompt: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Runs the subcommand.
 pub(crate) fn run(workspace: &Workspace, action: &McpCommand) -> Result<Exit, Failure> {
     match action {
-        McpCommand::List { json } => list(workspace, *json),
+        McpCommand::List(output) => list(workspace, output.json),
         McpCommand::Check(arguments) => check(workspace, arguments),
         McpCommand::Call(arguments) => call(workspace, arguments),
         McpCommand::Login { server } => login(workspace, server),
@@ -93,34 +88,30 @@ pub(crate) fn run(workspace: &Workspace, action: &McpCommand) -> Result<Exit, Fa
 
 fn list(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
     let rawko = workspace.inspect()?;
-    let (console, servers) = (&workspace.console, rawko.mcp_servers());
-    if as_json {
-        let entry = |server: &McpHandle| {
-            let loaded = server.loaded();
-            json!({
-                "name": server.name(), "target": loaded.target(), "path": loaded.path, "scope": loaded.scope,
-                "approval": server.state(),
-            })
-        };
-        console.json(&servers.iter().map(entry).collect::<Vec<_>>())?;
-        return Ok(Exit::Success);
-    }
-    if servers.is_empty() {
-        console.line(NO_SERVER)?;
-        return Ok(Exit::Success);
-    }
-    let mut table = Table::new(&["NAME", "APPROVED", "FROM", "TARGET"]);
-    for server in &servers {
-        let state = match server.state() {
-            McpState::Approved { tools } => counted(tools as u64, "tool"),
-            McpState::NotApproved => "no".to_owned(),
-            McpState::Unusable { .. } => "unusable".to_owned(),
-        };
+    let servers = rawko.mcp_servers();
+    let entry = |server: &McpHandle| {
         let loaded = server.loaded();
-        let (from, target) = (clean_line(&loaded.path.to_string_lossy()), clean_line(&loaded.target()));
-        table.row(vec![clean_line(server.name()), state, from, target]);
-    }
-    console.write(&table.render(console.paint()))?;
+        json!({
+            "name": server.name(), "target": loaded.target(), "path": loaded.path, "scope": loaded.scope,
+            "approval": server.state(),
+        })
+    };
+    let entries: Vec<Value> = servers.iter().map(entry).collect();
+    workspace.console.output(as_json, &entries, |paint| {
+        if servers.is_empty() {
+            return format!("{NO_SERVER}\n");
+        }
+        Rows::new(paint, &servers).table(&[
+            ("NAME", &|server| server.name().to_owned()),
+            ("APPROVED", &|server| match server.state() {
+                McpState::Approved { tools } => counted(tools as u64, "tool"),
+                McpState::NotApproved => "no".to_owned(),
+                McpState::Unusable { .. } => "unusable".to_owned(),
+            }),
+            ("FROM", &|server| server.loaded().path.to_string_lossy().into_owned()),
+            ("TARGET", &|server| server.loaded().target()),
+        ])
+    })?;
     Ok(Exit::Success)
 }
 
@@ -153,18 +144,6 @@ fn find(workspace: &Workspace, rawko: &Rawko, name: &str) -> Result<McpHandle, F
     })
 }
 
-/// The result of `work`, or `None` if the user stopped it.
-fn until_stopped<T>(work: impl Future<Output = T>) -> Result<Option<T>, Failure> {
-    block_on(async {
-        let mut signals = StopSignals::listen()?;
-        tokio::select! {
-            done = work => Ok(Some(done)),
-            // Dropping the work ends the server.
-            _ = signals.next() => Ok(None),
-        }
-    })
-}
-
 fn check(workspace: &Workspace, arguments: &McpCheckArgs) -> Result<Exit, Failure> {
     let rawko = workspace.open_quietly()?;
     let servers = match arguments.servers.as_slice() {
@@ -182,12 +161,12 @@ fn check(workspace: &Workspace, arguments: &McpCheckArgs) -> Result<Exit, Failur
             console.write_error(&format!(
                 "not started, because this folder is not trusted: {names}; {TRUST_FIRST}\n"
             ))?;
-        } else if servers.is_empty() && !arguments.json {
+        } else if servers.is_empty() && !arguments.output.json {
             console.line(NO_SERVER)?;
         }
     }
     for server in &servers {
-        let Some(checked) = until_stopped(server.check(rawko.project(), &confinement))? else {
+        let Some(checked) = block_on(until_stopped(server.check(rawko.project(), &confinement)))? else {
             return Ok(Exit::Cancelled);
         };
         server.end();
@@ -202,7 +181,7 @@ fn check(workspace: &Workspace, arguments: &McpCheckArgs) -> Result<Exit, Failur
             Ok(checked)
         });
         failed |= !checked.as_ref().is_ok_and(|checked| checked.is_approved);
-        if arguments.json {
+        if arguments.output.json {
             entries.push(match &checked {
                 Ok(checked) => json!({"name": server.name(), "check": checked}),
                 Err(why) => json!({"name": server.name(), "error": why}),
@@ -214,7 +193,7 @@ fn check(workspace: &Workspace, arguments: &McpCheckArgs) -> Result<Exit, Failur
             })?;
         }
     }
-    if arguments.json {
+    if arguments.output.json {
         console.json(&entries)?;
     }
     Ok(if failed { Exit::Failed } else { Exit::Success })
@@ -295,7 +274,7 @@ fn call(workspace: &Workspace, arguments: &McpCallArgs) -> Result<Exit, Failure>
         return Err(Failure::usage("--input is not a JSON object").with_hint(INPUT_FORM));
     };
     let (root, confinement) = (rawko.project(), rawko.confinement()?);
-    let answered = until_stopped(async {
+    let answered = block_on(until_stopped(async {
         match (&arguments.resource, &arguments.prompt) {
             (Some(uri), _) => server.read(uri, root, &confinement).await,
             (None, Some(name)) => server.prompt(name, input, root, &confinement).await,
@@ -304,26 +283,25 @@ fn call(workspace: &Workspace, arguments: &McpCallArgs) -> Result<Exit, Failure>
                 server.call(tool, input, root, &confinement).await
             }
         }
-    })?;
+    }))?;
     server.end();
     let Some(answered) = answered else { return Ok(Exit::Cancelled) };
     let answer = answered.map_err(|why| {
         Failure::new(Exit::Failed, format!("the MCP server `{}`: {}", server.name(), clean(&why)))
     })?;
     let Answer { text, pictures, is_error } = answer;
-    let console = &workspace.console;
-    if arguments.json {
-        let pictures: Vec<Value> = pictures
-            .iter()
-            .map(|picture| json!({"mediaType": picture.media_type, "data": picture.data}))
-            .collect();
-        console.json(&json!({"text": text, "pictures": pictures, "isError": is_error}))?;
-    } else {
-        console.line(clean(&text).trim_end())?;
+    let shown: Vec<Value> = pictures
+        .iter()
+        .map(|picture| json!({"mediaType": picture.media_type, "data": picture.data}))
+        .collect();
+    let value = json!({"text": text, "pictures": shown, "isError": is_error});
+    workspace.console.output(arguments.output.json, &value, |_| {
+        let mut lines = format!("{}\n", clean(&text).trim_end());
         for picture in &pictures {
-            console.line(&format!("[a picture of the type {}]", clean_line(&picture.media_type)))?;
+            lines.push_str(&format!("[a picture of the type {}]\n", clean_line(&picture.media_type)));
         }
-    }
+        lines
+    })?;
     Ok(if is_error { Exit::Failed } else { Exit::Success })
 }
 
@@ -336,14 +314,14 @@ fn login(workspace: &Workspace, name: &str) -> Result<Exit, Failure> {
         Failure::new(Exit::Failed, format!("cannot listen on this machine's loopback{at}: {error}"))
     })?;
     let console = &workspace.console;
-    let logged_in = until_stopped(server.login(listener.address(), async |address| {
+    let logged_in = block_on(until_stopped(server.login(listener.address(), async |address| {
         let said = console.line(&format!(
             "Open this address in your browser:\n{}\nThen wait here, 5 minutes at most. Ctrl-C ends the login.",
             clean_line(&address)
         ));
         said.map_err(|error| error.to_string())?;
         listener.wait().await
-    }))?;
+    })))?;
     match logged_in {
         None => Ok(Exit::Cancelled),
         Some(Ok(())) => {

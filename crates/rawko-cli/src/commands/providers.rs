@@ -10,12 +10,13 @@ use rawko::provider::preset::PRESETS;
 use rawko_core::{ErrorInfo, models};
 use serde_json::{Value, json};
 
+use crate::console::OutputArgs;
 use crate::environment::ProcessEnv;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::newcomer;
-use crate::output::{Table, clean_line};
-use crate::signals::StopSignals;
+use crate::output::{Rows, clean_line, or_dash};
+use crate::signals::until_stopped;
 use crate::watch::block_on;
 use crate::workspace::Workspace;
 
@@ -23,35 +24,29 @@ use crate::workspace::Workspace;
 #[derive(Debug, Subcommand)]
 pub(crate) enum ProvidersCommand {
     /// List the providers, and whether their keys are set
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    List(OutputArgs),
     /// Check that a provider answers, accepts the key and serves the model
     Check {
         /// The provider's name; by default the one that runs use
         name: Option<String>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: OutputArgs,
     },
     /// List the models that a provider serves
     Models {
         /// The provider's name; by default the one that runs use
         name: Option<String>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: OutputArgs,
     },
 }
 
 /// Runs the subcommand.
 pub(crate) fn run(workspace: &Workspace, action: &ProvidersCommand) -> Result<Exit, Failure> {
     match action {
-        ProvidersCommand::List { json } => list(workspace, *json),
-        ProvidersCommand::Check { name, json } => check(workspace, name.as_deref(), *json),
-        ProvidersCommand::Models { name, json } => models(workspace, name.as_deref(), *json),
+        ProvidersCommand::List(output) => list(workspace, output.json),
+        ProvidersCommand::Check { name, output } => check(workspace, name.as_deref(), output.json),
+        ProvidersCommand::Models { name, output } => models(workspace, name.as_deref(), output.json),
     }
 }
 
@@ -100,50 +95,42 @@ pub(crate) fn all(rawko: &Rawko) -> Vec<ResolvedProvider> {
 fn list(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
     let rawko = workspace.inspect()?;
     let config = &rawko.config().config;
-    let console = &workspace.console;
     let providers = all(&rawko);
     let usual = newcomer::usual_provider(workspace, &rawko)?;
-    if as_json {
-        let entries: Vec<Value> = providers
-            .iter()
-            .map(|provider| {
-                let key = ProviderKey::of(provider, workspace.environment);
-                json!({
-                    "name": provider.name,
-                    "type": provider.kind,
-                    "default": provider.name == usual,
-                    "configured": config.provider.named.contains_key(&provider.name),
-                    "model": provider.model(),
-                    "baseUrl": provider.base_url().map(shown_address),
-                    "apiKeyEnv": provider.key_env(),
-                    "keySet": match key {
-                        ProviderKey::NotSent => Value::Null,
-                        ProviderKey::Set(_) => Value::Bool(true),
-                        ProviderKey::Missing(_) => Value::Bool(false),
-                    },
-                })
-            })
-            .collect();
-        console.json(&entries)?;
-        return Ok(Exit::Success);
-    }
-    let mut table = Table::new(&["NAME", "MODEL", "KEY", "ADDRESS"]);
-    for provider in &providers {
-        let is_default = provider.name == usual;
-        table.row(vec![
-            format!("{}{}", clean_line(&provider.name), if is_default { " *" } else { "" }),
-            clean_line(provider.model().unwrap_or("-")),
-            match ProviderKey::of(provider, workspace.environment) {
+    let key = |provider: &ResolvedProvider| ProviderKey::of(provider, workspace.environment);
+    let entry = |provider: &ResolvedProvider| {
+        json!({
+            "name": provider.name,
+            "type": provider.kind,
+            "default": provider.name == usual,
+            "configured": config.provider.named.contains_key(&provider.name),
+            "model": provider.model(),
+            "baseUrl": provider.base_url().map(shown_address),
+            "apiKeyEnv": provider.key_env(),
+            "keySet": match key(provider) {
+                ProviderKey::NotSent => Value::Null,
+                ProviderKey::Set(_) => Value::Bool(true),
+                ProviderKey::Missing(_) => Value::Bool(false),
+            },
+        })
+    };
+    let entries: Vec<Value> = providers.iter().map(entry).collect();
+    workspace.console.output(as_json, &entries, |paint| {
+        let mark = |provider: &ResolvedProvider| if provider.name == usual { " *" } else { "" };
+        let table = Rows::new(paint, &providers).table(&[
+            ("NAME", &|provider| format!("{}{}", provider.name, mark(provider))),
+            ("MODEL", &|provider| provider.model().unwrap_or("-").to_owned()),
+            ("KEY", &|provider| match key(provider) {
                 _ if provider.kind == ProviderType::Copilot && !cfg!(feature = "copilot") => {
                     "not in this build".to_owned()
                 }
                 ProviderKey::NotSent if provider.kind == ProviderType::Copilot => "its own login".to_owned(),
                 key => key.text(),
-            },
-            provider.base_url().map_or_else(|| "-".to_owned(), |url| clean_line(&shown_address(url))),
+            }),
+            ("ADDRESS", &|provider| or_dash(provider.base_url().map(shown_address))),
         ]);
-    }
-    console.write(&format!("{}\n* default\n", table.render(console.paint())))?;
+        format!("{table}\n* default\n")
+    })?;
     Ok(Exit::Success)
 }
 
@@ -181,13 +168,8 @@ fn ask(workspace: &Workspace, name: Option<&str>) -> Result<(ResolvedProvider, V
         return Ok((known, Vec::new()));
     }
     let provider = rawko.provider(name)?;
-    let models = block_on(async {
-        let mut signals = StopSignals::listen()?;
-        tokio::select! {
-            models = provider.list_models() => models.map_err(|error| refused(name, &error)),
-            _ = signals.next() => Err(Failure::new(Exit::Cancelled, "interrupted")),
-        }
-    })?;
+    let models = block_on(until_stopped(provider.list_models()))?.ok_or_else(Failure::interrupted)?;
+    let models = models.map_err(|error| refused(name, &error))?;
     Ok((known, models))
 }
 
@@ -212,38 +194,34 @@ fn check(workspace: &Workspace, name: Option<&str>, as_json: bool) -> Result<Exi
     let wanted = provider.model();
     // Some servers list no models, or accept names that they do not list.
     let listed = wanted.map(|wanted| models.iter().any(|model| model.id == wanted));
-    let console = &workspace.console;
-    if as_json {
-        console.json(&json!({
-            "name": provider.name,
-            "reachable": true,
-            "apiKeyEnv": provider.key_env(),
-            "models": models.len(),
-            "model": wanted,
-            "modelListed": listed,
-        }))?;
-        return Ok(Exit::Success);
-    }
-    let name = clean_line(&provider.name);
-    let answers = match provider.key_env() {
-        None if provider.kind == ProviderType::Copilot => format!("`{name}` answers"),
-        Some(variable) => format!("`{name}` answers with the key in {variable}"),
-        None => format!("`{name}` answers without a key"),
-    };
-    let paint = console.paint();
-    let text = match (provider.kind, listed, wanted) {
-        (ProviderType::Scripted, ..) => {
-            format!("{} `{name}` has scripted answers: there is no server to check\n", paint.good("ok"))
+    let value = json!({
+        "name": provider.name,
+        "reachable": true,
+        "apiKeyEnv": provider.key_env(),
+        "models": models.len(),
+        "model": wanted,
+        "modelListed": listed,
+    });
+    workspace.console.output(as_json, &value, |paint| {
+        let name = clean_line(&provider.name);
+        let answers = match provider.key_env() {
+            None if provider.kind == ProviderType::Copilot => format!("`{name}` answers"),
+            Some(variable) => format!("`{name}` answers with the key in {variable}"),
+            None => format!("`{name}` answers without a key"),
+        };
+        match (provider.kind, listed, wanted) {
+            (ProviderType::Scripted, ..) => {
+                format!("{} `{name}` has scripted answers: there is no server to check\n", paint.good("ok"))
+            }
+            (_, Some(false), Some(wanted)) => format!(
+                "{} {answers} and lists {} models, but not `{}`: rawko providers models {name}\n",
+                paint.warning("careful"),
+                models.len(),
+                clean_line(wanted)
+            ),
+            _ => format!("{} {answers} and lists {} models\n", paint.good("ok"), models.len()),
         }
-        (_, Some(false), Some(wanted)) => format!(
-            "{} {answers} and lists {} models, but not `{}`: rawko providers models {name}\n",
-            paint.warning("careful"),
-            models.len(),
-            clean_line(wanted)
-        ),
-        _ => format!("{} {answers} and lists {} models\n", paint.good("ok"), models.len()),
-    };
-    console.write(&text)?;
+    })?;
     Ok(Exit::Success)
 }
 
@@ -255,20 +233,19 @@ fn models(workspace: &Workspace, name: Option<&str>, as_json: bool) -> Result<Ex
         .flat_map(|preset| models::aliases(preset.name))
         .filter(|(short, full)| provider.full_name(short) == *full)
         .collect();
-    let console = &workspace.console;
-    if as_json {
-        let entries: Vec<Value> = models.iter().map(|model| entry(model, &aliases)).collect();
-        console.json(&entries)?;
-        return Ok(Exit::Success);
-    }
-    for model in &models {
-        let name = model.display_name.as_ref().map(|name| format!("  {}", clean_line(name)));
-        console.line(&format!("{}{}", clean_line(&model.id), name.unwrap_or_default()))?;
-    }
-    if !aliases.is_empty() {
-        let all: Vec<String> = aliases.iter().map(|(short, full)| format!("{short} = {full}")).collect();
-        console.line(&format!("\nshort names: {}", all.join(", ")))?;
-    }
+    let entries: Vec<Value> = models.iter().map(|model| entry(model, &aliases)).collect();
+    workspace.console.output(as_json, &entries, |_| {
+        let mut text = String::new();
+        for model in &models {
+            let name = model.display_name.as_ref().map(|name| format!("  {}", clean_line(name)));
+            text.push_str(&format!("{}{}\n", clean_line(&model.id), name.unwrap_or_default()));
+        }
+        if !aliases.is_empty() {
+            let all: Vec<String> = aliases.iter().map(|(short, full)| format!("{short} = {full}")).collect();
+            text.push_str(&format!("\nshort names: {}\n", all.join(", ")));
+        }
+        text
+    })?;
     Ok(Exit::Success)
 }
 

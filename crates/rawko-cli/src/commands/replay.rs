@@ -3,9 +3,10 @@
 use clap::Args;
 use rawko::Replay;
 use rawko::journal::read;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::config_args::ConfigArgs;
+use crate::console::OutputArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Paint, clean_line, field_difference};
@@ -20,16 +21,15 @@ pub(crate) struct ReplayArgs {
     /// Compare the record with what the current configuration and prompts would ask
     #[arg(long)]
     with_current: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArgs,
     #[command(flatten)]
     config: ConfigArgs,
 }
 
 /// Replays the session.
 pub(crate) fn run(workspace: &Workspace, arguments: ReplayArgs) -> Result<Exit, Failure> {
-    let ReplayArgs { id, with_current, json, config } = arguments;
+    let ReplayArgs { id, with_current, output, config } = arguments;
     if !with_current && config != ConfigArgs::default() {
         return Err(Failure::usage("the settings of a recorded session are in its journal")
             .with_hint("to compare it with other settings, add --with-current"));
@@ -44,18 +44,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: ReplayArgs) -> Result<Exit, 
     } else {
         rawko::replay(&journal)
     };
-    let console = &workspace.console;
-    if json {
-        let against = if with_current { "current" } else { "recorded" };
-        let mut value = serde_json::to_value(&replay).unwrap_or_default();
-        if let Value::Object(fields) = &mut value {
-            fields.insert("against".to_owned(), json!(against));
-            fields.insert("matches".to_owned(), json!(replay.difference.is_none()));
-        }
-        console.json(&value)?;
-    } else {
-        console.write(&text(&replay, with_current, console.paint()))?;
-    }
+    let mut value = json!(replay);
+    value["against"] = json!(if with_current { "current" } else { "recorded" });
+    value["matches"] = json!(replay.difference.is_none());
+    workspace.console.output(output.json, &value, |paint| text(&replay, with_current, paint))?;
     Ok(if replay.difference.is_none() { Exit::Success } else { Exit::Failed })
 }
 

@@ -7,6 +7,7 @@ use rawko::checkpoint::{Checkpoints, Execute, Extent, More, Rewound};
 use serde_json::json;
 
 use crate::commands::kept;
+use crate::console::OutputArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{clean_line, counted};
@@ -36,31 +37,27 @@ pub(crate) struct RewindArgs {
     /// List the checkpoints of the session
     #[arg(long, conflicts_with_all = ["to", "dry_run", "all"])]
     list: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Rewinds the files.
 pub(crate) fn run(workspace: &Workspace, arguments: &RewindArgs) -> Result<Exit, Failure> {
     let (session, checkpoints, _) = kept::checkpoints(workspace, &arguments.id)?;
     let Some(to) = &arguments.to else {
-        return list(workspace, &checkpoints, arguments.json);
+        return list(workspace, &checkpoints, arguments.output.json);
     };
     let console = &workspace.console;
     let execute = if arguments.dry_run { Execute::DryRun } else { Execute::Really };
     let extent = if arguments.all { Extent::Everything } else { Extent::Session };
-    let asks = arguments.all && !arguments.yes && !arguments.dry_run && !arguments.json;
+    let asks = arguments.all && !arguments.yes && !arguments.dry_run && !arguments.output.json;
     if asks && io::stdin().is_terminal() && !confirmed(workspace, &checkpoints, to)? {
         console.line("nothing was changed")?;
         return Ok(Exit::Success);
     }
     let rewound = checkpoints.rewind(to, execute, extent)?;
-    if arguments.json {
-        console.json(&json!({"session": session, "dryRun": arguments.dry_run, "rewound": rewound}))?;
-    } else {
-        console.write(&text(&session, &rewound, arguments.dry_run))?;
-    }
+    let value = json!({"session": session, "dryRun": arguments.dry_run, "rewound": rewound});
+    console.output(arguments.output.json, &value, |_| text(&session, &rewound, arguments.dry_run))?;
     Ok(if rewound.left_alone.is_empty() { Exit::Success } else { Exit::Failed })
 }
 
@@ -81,15 +78,12 @@ fn confirmed(workspace: &Workspace, checkpoints: &Checkpoints, to: &str) -> Resu
 
 fn list(workspace: &Workspace, checkpoints: &Checkpoints, as_json: bool) -> Result<Exit, Failure> {
     let kept = checkpoints.list()?;
-    let console = &workspace.console;
-    if as_json {
-        console.json(&kept)?;
-    } else if kept.is_empty() {
-        console.line("no checkpoints: the session changed nothing, or its journal says why")?;
-    }
-    for kept in kept.iter().filter(|_| !as_json) {
-        console.line(&clean_line(&format!("{:<10} {}", kept.name, kept.id)))?;
-    }
+    workspace.console.output(as_json, &kept, |_| match kept.is_empty() {
+        true => "no checkpoints: the session changed nothing, or its journal says why\n".to_owned(),
+        false => {
+            kept.iter().map(|kept| clean_line(&format!("{:<10} {}", kept.name, kept.id)) + "\n").collect()
+        }
+    })?;
     Ok(Exit::Success)
 }
 

@@ -9,6 +9,7 @@ mod show;
 use clap::Subcommand;
 use rawko::journal::SessionStore;
 
+use crate::console::OutputArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::workspace::Workspace;
@@ -17,11 +18,7 @@ use crate::workspace::Workspace;
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
     /// List the sessions, the latest last
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    List(OutputArgs),
     /// Show the events of a session
     Show {
         /// Session id, or the beginning or end of it; `last` is the latest
@@ -30,9 +27,8 @@ pub(crate) enum SessionsCommand {
         /// Also show rules, latencies, cache hits and tool output
         #[arg(long, short)]
         verbose: bool,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: OutputArgs,
     },
     /// Print a session as a document: task, decisions, what agents wrote and did, outcome
     Export(export::ExportArgs),
@@ -47,8 +43,10 @@ pub(crate) fn run(workspace: &Workspace, action: &SessionsCommand) -> Result<Exi
     let folder = workspace.project()?;
     let store = SessionStore::of_project(&folder);
     match action {
-        SessionsCommand::List { json } => list::list(workspace, &store, *json),
-        SessionsCommand::Show { id, verbose, json } => show::show(workspace, &store, id, *verbose, *json),
+        SessionsCommand::List(output) => list::list(workspace, &store, output.json),
+        SessionsCommand::Show { id, verbose, output } => {
+            show::show(workspace, &store, id, *verbose, output.json)
+        }
         SessionsCommand::Export(arguments) => export::export(workspace, &folder, &store, arguments),
         SessionsCommand::Repair(arguments) => repair::repair(workspace, &folder, arguments),
         SessionsCommand::Rm(arguments) => rm::rm(workspace, &folder, &store, arguments),

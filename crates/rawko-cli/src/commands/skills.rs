@@ -6,38 +6,32 @@ use clap::Subcommand;
 use rawko::config::{Diagnostic, Scope};
 use rawko::skills::{Skill, SkillFault, SkillPlace, SkillState, check_skill, find_skills};
 use rawko_core::policy::nearest_name;
-use rawko_core::text::truncate;
 use serde_json::{Value, json};
 
+use crate::console::OutputArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Paint, Table, clean, clean_line, counted, indent};
+use crate::output::{Paint, Rows, clean, clean_line, counted, indent, shortened};
 use crate::workspace::Workspace;
 
 /// Subcommands of `rawko skills`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SkillsCommand {
     /// List the skills, and say which are used
-    List {
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
-    },
+    List(OutputArgs),
     /// Show a skill with its text and files
     Show {
         /// The skill's name
         name: String,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: OutputArgs,
     },
     /// Check skills against the specification
     Check {
         /// Folders of skills, each with a SKILL.md; all skills that are found if none is given
         folders: Vec<PathBuf>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: OutputArgs,
     },
 }
 
@@ -45,32 +39,20 @@ pub(crate) enum SkillsCommand {
 pub(crate) fn run(workspace: &Workspace, action: &SkillsCommand) -> Result<Exit, Failure> {
     let console = &workspace.console;
     match action {
-        SkillsCommand::List { json } => {
+        SkillsCommand::List(output) => {
             let skills = skills(workspace)?;
-            if *json {
-                console.json(&skills)?;
-            } else if skills.is_empty() {
-                console.line("There are no skills. docs/skills.md says where they are looked for.")?;
-            } else {
-                console.write(&table(&skills, console.paint()))?;
-            }
+            console.output(output.json, &skills, |paint| list(&skills, paint))?;
             Ok(Exit::Success)
         }
-        SkillsCommand::Show { name, json } => {
+        SkillsCommand::Show { name, output } => {
             let skills = skills(workspace)?;
             let skill = find(&skills, name)?;
-            if *json {
-                let mut value = json!(skill);
-                if let Value::Object(fields) = &mut value {
-                    fields.insert("text".to_owned(), Value::from(skill.text.clone()));
-                }
-                console.json(&value)?;
-            } else {
-                console.write(&page(skill, console.paint()))?;
-            }
+            let mut value = json!(skill);
+            value["text"] = json!(skill.text);
+            console.output(output.json, &value, |paint| page(skill, paint))?;
             Ok(Exit::Success)
         }
-        SkillsCommand::Check { folders, json } => check(workspace, folders, *json),
+        SkillsCommand::Check { folders, output } => check(workspace, folders, output.json),
     }
 }
 
@@ -95,18 +77,17 @@ fn find<'a>(skills: &'a [Skill], name: &str) -> Result<&'a Skill, Failure> {
     })
 }
 
-fn table(skills: &[Skill], paint: Paint) -> String {
-    let mut table = Table::new(&["NAME", "SOURCE", "USED", "FOLDER", "DESCRIPTION"]);
-    for skill in skills {
-        table.row(vec![
-            clean_line(&skill.name),
-            scope(skill.scope()).to_owned(),
-            if skill.is_used() { "yes" } else { "no" }.to_owned(),
-            clean_line(&skill.place.shown.to_string_lossy()),
-            truncate(&clean_line(&skill.description), 60),
-        ]);
+fn list(skills: &[Skill], paint: Paint) -> String {
+    if skills.is_empty() {
+        return "There are no skills. docs/skills.md says where they are looked for.\n".to_owned();
     }
-    let mut text = table.render(paint);
+    let mut text = Rows::new(paint, skills).table(&[
+        ("NAME", &|skill| skill.name.clone()),
+        ("SOURCE", &|skill| scope(skill.scope()).to_owned()),
+        ("USED", &|skill| if skill.is_used() { "yes" } else { "no" }.to_owned()),
+        ("FOLDER", &|skill| skill.place.shown.to_string_lossy().into_owned()),
+        ("DESCRIPTION", &|skill| shortened(&skill.description, 60)),
+    ]);
     for skill in skills {
         if let Some(why) = why_not(skill) {
             let line = format!("{} in {}: {why}", skill.name, skill.place.shown.display());
@@ -160,36 +141,34 @@ fn page(skill: &Skill, paint: Paint) -> String {
 }
 
 fn check(workspace: &Workspace, folders: &[PathBuf], as_json: bool) -> Result<Exit, Failure> {
-    let console = &workspace.console;
     let (places, passed_over) =
         if folders.is_empty() { found(workspace)? } else { (named(folders)?, Vec::new()) };
     let checked: Vec<(&SkillPlace, Vec<SkillFault>)> =
         places.iter().map(|place| (place, check_skill(place))).collect();
     let bad = checked.iter().filter(|(_, faults)| !faults.is_empty()).count();
     let exit = if bad + passed_over.len() == 0 { Exit::Success } else { Exit::Failed };
-    if as_json {
-        let entry = |(place, faults): &(&SkillPlace, Vec<SkillFault>)| json!({ "folder": place.shown, "scope": place.scope, "valid": faults.is_empty(), "faults": faults });
-        let skills: Vec<Value> = checked.iter().map(entry).collect();
-        let valid = exit == Exit::Success;
-        console.json(&json!({ "valid": valid, "skills": skills, "passedOver": passed_over }))?;
-        return Ok(exit);
-    }
-    for (place, faults) in checked.iter().filter(|(_, faults)| !faults.is_empty()) {
-        for fault in faults {
-            let line = format!("{}: {fault}", place.shown.join("SKILL.md").display());
-            console.line(&clean_line(&line))?;
+    let entry = |(place, faults): &(&SkillPlace, Vec<SkillFault>)| json!({ "folder": place.shown, "scope": place.scope, "valid": faults.is_empty(), "faults": faults });
+    let skills: Vec<Value> = checked.iter().map(entry).collect();
+    let value = json!({ "valid": exit == Exit::Success, "skills": skills, "passedOver": passed_over });
+    workspace.console.output(as_json, &value, |_| {
+        let mut text = String::new();
+        for (place, faults) in &checked {
+            for fault in faults {
+                let line = format!("{}: {fault}", place.shown.join("SKILL.md").display());
+                text.push_str(&format!("{}\n", clean_line(&line)));
+            }
         }
-    }
-    for diagnostic in &passed_over {
-        console.line(&clean(&diagnostic.to_string()))?;
-    }
-    let all = counted(checked.len() as u64, "skill");
-    console.line(&match bad {
-        0 => format!("{all} checked: each follows the specification"),
-        bad => format!(
-            "{all} checked: {bad} of them {} not follow the specification",
-            if bad == 1 { "does" } else { "do" }
-        ),
+        for diagnostic in &passed_over {
+            text.push_str(&format!("{}\n", clean(&diagnostic.to_string())));
+        }
+        let all = counted(checked.len() as u64, "skill");
+        text + &match bad {
+            0 => format!("{all} checked: each follows the specification\n"),
+            bad => format!(
+                "{all} checked: {bad} of them {} not follow the specification\n",
+                if bad == 1 { "does" } else { "do" }
+            ),
+        }
     })?;
     Ok(exit)
 }

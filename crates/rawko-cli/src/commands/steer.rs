@@ -5,13 +5,13 @@ use std::time::Duration;
 use clap::Args;
 use rawko::journal::{SessionInfo, SessionStatus, SessionStore};
 use rawko::{Override, Steered};
-use rawko_core::text::truncate;
 use serde_json::json;
 
 use super::cancel;
+use crate::console::OutputArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::clean_line;
+use crate::output::{clean_line, shortened};
 use crate::workspace::Workspace;
 
 /// How long the process that runs the session may take to answer.
@@ -28,9 +28,8 @@ pub(crate) struct SteerArgs {
     /// Session id, or the beginning or end of it (left out: the one that runs), and the command
     #[arg(value_name = "[ID] COMMAND", required = true)]
     words: Vec<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// The end of the help: the commands for what is steered.
@@ -67,7 +66,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &SteerArgs) -> Result<Exit, 
         None => the_running(&store)?,
     };
     let command = match wanted {
-        Wanted::Cancel => return cancel::stop(workspace, &id, cancel::DEFAULT_WAIT, arguments.json),
+        Wanted::Cancel => return cancel::stop(workspace, &id, cancel::DEFAULT_WAIT, arguments.output.json),
         Wanted::Override(command) => command,
     };
     let trust = workspace.key_store()?;
@@ -77,23 +76,21 @@ pub(crate) fn run(workspace: &Workspace, arguments: &SteerArgs) -> Result<Exit, 
         Steered::Taken => None,
         Steered::Ignored { reason } => Some(reason.as_str()),
     };
-    let console = &workspace.console;
-    if arguments.json {
-        console.json(&json!({
-            "session": session,
-            "command": command,
-            "taken": ignored.is_none(),
-            "reason": ignored,
-        }))?;
-    } else {
+    let value = json!({
+        "session": session,
+        "command": command,
+        "taken": ignored.is_none(),
+        "reason": ignored,
+    });
+    workspace.console.output(arguments.output.json, &value, |_| {
         let name = clean_line(&session);
-        console.line(&match ignored {
+        match ignored {
             Some(reason) => {
-                format!("session {name} ignored `{}`: {}", command.word(), clean_line(reason))
+                format!("session {name} ignored `{}`: {}\n", command.word(), clean_line(reason))
             }
-            None => format!("session {name}: {}", carried_out(&command, &name)),
-        })?;
-    }
+            None => format!("session {name}: {}\n", carried_out(&command, &name)),
+        }
+    })?;
     Ok(if ignored.is_some() { Exit::Failed } else { Exit::Success })
 }
 
@@ -171,7 +168,7 @@ pub(crate) fn is_command(word: &str) -> bool {
 }
 
 fn shown(text: &str) -> String {
-    truncate(&clean_line(text), WORD_CHARS)
+    shortened(text, WORD_CHARS)
 }
 
 fn unknown(word: &str) -> Failure {

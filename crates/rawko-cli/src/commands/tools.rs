@@ -15,14 +15,15 @@ use rawko_core::policy::{
     CONTROL_TOOLS, CallContext, Permission, call_permission, effective_permissions, is_control_tool,
     is_of_use, permissions_of_calls, tool_permission,
 };
-use rawko_core::tool::ToolAccess;
+use rawko_core::tool::{ToolAccess, ToolSpec};
 use serde_json::{Value, json};
 
 use super::agents;
+use crate::console::OutputArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Table, clean, clean_line, quoted};
-use crate::signals::StopSignals;
+use crate::output::{Rows, clean, clean_line, quoted};
+use crate::signals::until_stopped;
 use crate::watch::block_on;
 use crate::workspace::Workspace;
 
@@ -37,9 +38,8 @@ pub(crate) enum ToolsCommand {
         /// Show what this agent may use
         #[arg(long, value_name = "NAME")]
         agent: Option<String>,
-        /// Print JSON
-        #[arg(long)]
-        json: bool,
+        #[command(flatten)]
+        output: OutputArgs,
     },
     /// Check whether an agent may use a tool or run a command, and by which rule; nothing is run
     Check(ToolsCheckArgs),
@@ -62,9 +62,8 @@ pub(crate) struct ToolsCheckArgs {
     /// Arguments of the tool, as JSON
     #[arg(long, value_name = "JSON", conflicts_with = "command")]
     input: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArgs,
     /// A shell command, after `--`
     #[arg(last = true)]
     command: Vec<String>,
@@ -84,15 +83,14 @@ pub(crate) struct ToolsCallArgs {
     /// Trust this folder's configuration for this call
     #[arg(long, short)]
     yes: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Runs the subcommand.
 pub(crate) fn run(workspace: &Workspace, action: &ToolsCommand) -> Result<Exit, Failure> {
     match action {
-        ToolsCommand::List { agent, json } => list(workspace, agent.as_deref(), *json),
+        ToolsCommand::List { agent, output } => list(workspace, agent.as_deref(), output.json),
         ToolsCommand::Check(ToolsCheckArgs { batch: Some(file), agent, .. }) => {
             batch::check(workspace, agent.as_deref(), file)
         }
@@ -122,41 +120,39 @@ fn list(workspace: &Workspace, agent: Option<&str>, as_json: bool) -> Result<Exi
             format!("{tool} is not offered: no host is granted. The user can add one to `permissions.net`.");
         Some(Permission::denied("permissions.net", message))
     };
-    let console = &workspace.console;
-    if as_json {
-        let entries: Vec<Value> = specs
-            .iter()
-            .map(|spec| {
-                let mut entry = json!(spec);
-                if let (Some(verdict), Value::Object(map)) = (verdict(&spec.name), &mut entry) {
-                    map.insert("verdict".to_owned(), json!(verdict));
-                }
-                entry
-            })
-            .collect();
-        console.json(&entries)?;
-        return Ok(Exit::Success);
-    }
-    let mut table = Table::new(match agent {
-        None => &["NAME", "ACCESS", "DESCRIPTION"],
-        Some(_) => &["NAME", "ACCESS", "VERDICT", "RULE"],
-    });
-    for spec in &specs {
-        let access = match spec.access {
-            ToolAccess::ReadOnly => "reads",
-            ToolAccess::Mutating => "changes",
-        };
-        let mut row = vec![clean_line(&spec.name), access.to_owned()];
-        match verdict(&spec.name) {
-            None => row.push(first_sentence(&spec.description)),
-            Some(verdict) => {
-                row.push(if verdict.is_allowed() { "allowed" } else { "denied" }.to_owned());
-                row.push(clean_line(verdict.rule()));
-            }
+    let entry = |spec: &ToolSpec| {
+        let mut entry = json!(spec);
+        if let Some(verdict) = verdict(&spec.name) {
+            entry["verdict"] = json!(verdict);
         }
-        table.row(row);
-    }
-    console.write(&table.render(console.paint()))?;
+        entry
+    };
+    let entries: Vec<Value> = specs.iter().map(entry).collect();
+    workspace.console.output(as_json, &entries, |paint| {
+        let name = |spec: &ToolSpec| spec.name.clone();
+        let access = |spec: &ToolSpec| match spec.access {
+            ToolAccess::ReadOnly => "reads".to_owned(),
+            ToolAccess::Mutating => "changes".to_owned(),
+        };
+        let decided = |spec: &ToolSpec, what: fn(&Permission) -> &str| {
+            verdict(&spec.name).as_ref().map(what).unwrap_or_default().to_owned()
+        };
+        let word = |verdict: &Permission| if verdict.is_allowed() { "allowed" } else { "denied" };
+        let rows = Rows::new(paint, &specs);
+        match agent {
+            None => rows.table(&[
+                ("NAME", &name),
+                ("ACCESS", &access),
+                ("DESCRIPTION", &|spec| first_sentence(&spec.description)),
+            ]),
+            Some(_) => rows.table(&[
+                ("NAME", &name),
+                ("ACCESS", &access),
+                ("VERDICT", &|spec| decided(spec, word)),
+                ("RULE", &|spec| decided(spec, Permission::rule)),
+            ]),
+        }
+    })?;
     Ok(Exit::Success)
 }
 
@@ -184,29 +180,20 @@ fn check(workspace: &Workspace, arguments: &ToolsCheckArgs) -> Result<Exit, Fail
         Some(input) => both_walls(&rawko, agent, &registry, &tool_call(tool, input.clone())),
     };
     let places = rawko.config().places_of_rule(&agent.config.name, verdict.rule());
-    let console = &workspace.console;
-    let exit = if verdict.is_allowed() { Exit::Success } else { Exit::Failed };
-    if arguments.json {
-        let mut entry =
-            json!({ "agent": agent.config.name, "tool": tool, "input": input, "configuredAt": places });
-        if let (Value::Object(entry), Value::Object(verdict)) = (&mut entry, json!(verdict)) {
-            entry.extend(verdict);
-        }
-        console.json(&entry)?;
-        return Ok(exit);
+    let mut entry =
+        json!({ "agent": agent.config.name, "tool": tool, "input": input, "configuredAt": places });
+    if let (Value::Object(entry), Value::Object(verdict)) = (&mut entry, json!(verdict)) {
+        entry.extend(verdict);
     }
-    let paint = console.paint();
-    let places = if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
-    let rule = clean_line(&format!("{}{places}", verdict.rule()));
-    let text = match &verdict {
-        Permission::Allowed { .. } => format!("{} by {rule}\n", paint.good("allowed")),
-        Permission::Denied { .. } => {
-            let why = verdict.explained().unwrap_or_default();
-            format!("{} by {rule}\n{}\n", paint.bad("denied"), clean(&why))
+    workspace.console.output(arguments.output.json, &entry, |paint| {
+        let places = if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
+        let rule = clean_line(&format!("{}{places}", verdict.rule()));
+        match verdict.explained() {
+            None => format!("{} by {rule}\n", paint.good("allowed")),
+            Some(why) => format!("{} by {rule}\n{}\n", paint.bad("denied"), clean(&why)),
         }
-    };
-    console.write(&text)?;
-    Ok(exit)
+    })?;
+    Ok(if verdict.is_allowed() { Exit::Success } else { Exit::Failed })
 }
 
 /// The verdict of the policy on the request, and then of the tool on the real paths.
@@ -276,21 +263,10 @@ fn carry_out(workspace: &Workspace, call: &ToolsCallArgs) -> Result<Exit, Failur
         return Err(Failure::new(Exit::Failed, format!("denied by {}: {why}", verdict.rule()))
             .with_hint(format!("`rawko tools list --agent {}` shows what it may use", agent.config.name)));
     }
-    let outcome = block_on(async {
-        let mut signals = StopSignals::listen()?;
-        tokio::select! {
-            outcome = rawko.call_tool(&registry, request, &context) => Ok(Some(outcome)),
-            // Dropping the call ends it and its processes.
-            _ = signals.next() => Ok(None),
-        }
-    })?;
+    let outcome = block_on(until_stopped(rawko.call_tool(&registry, request, &context)))?;
     let Some(outcome) = outcome else { return Ok(Exit::Cancelled) };
-    let console = &workspace.console;
-    if call.json {
-        console.json(&outcome)?;
-    } else {
-        console.line(clean(&outcome.content).trim_end())?;
-    }
+    let text = |_| format!("{}\n", clean(&outcome.content).trim_end());
+    workspace.console.output(call.output.json, &outcome, text)?;
     Ok(if outcome.is_error { Exit::Failed } else { Exit::Success })
 }
 

@@ -4,6 +4,7 @@ use clap::Args;
 use rawko::config::NO_CONFIGURATION;
 use serde_json::json;
 
+use crate::console::OutputArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean_line;
@@ -16,16 +17,15 @@ pub(crate) struct TrustArgs {
     /// Revoke the trust
     #[arg(long)]
     revoke: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Trusts the configuration, or revokes the trust.
 pub(crate) fn run(workspace: &Workspace, arguments: &TrustArgs) -> Result<Exit, Failure> {
     let store = workspace.trust_store()?;
     let rawko = workspace.inspect()?;
-    let (console, folder) = (&workspace.console, rawko.project());
+    let folder = rawko.project();
     let claims = &rawko.config().claims;
     // Without a configuration trust is about what else the folder says to models.
     let instructions = rawko.instructions_file();
@@ -37,33 +37,34 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TrustArgs) -> Result<Exit, 
         store.trust(folder, digest).map_err(Failure::trust_not_stored)?;
     }
     let trusted = !arguments.revoke && digest.is_some();
-    if arguments.json {
-        console.json(&json!({ "folder": folder, "trusted": trusted, "claims": claims }))?;
-        return Ok(Exit::Success);
-    }
-    let shown = clean_line(&folder.to_string_lossy());
-    let mut text = match (arguments.revoke, trusted) {
-        (true, _) => format!("{shown} is no longer trusted.\n"),
-        (false, true) if digest == Some(NO_CONFIGURATION) => {
-            let file = clean_line(instructions.as_deref().unwrap_or("AGENTS.md"));
-            format!("{shown} is trusted: agents follow {file} and are shown its memories.\n")
+    let value = json!({ "folder": folder, "trusted": trusted, "claims": claims });
+    workspace.console.output(arguments.output.json, &value, |_| {
+        let shown = clean_line(&folder.to_string_lossy());
+        let mut text = match (arguments.revoke, trusted) {
+            (true, _) => format!("{shown} is no longer trusted.\n"),
+            (false, true) if digest == Some(NO_CONFIGURATION) => {
+                let file = clean_line(instructions.as_deref().unwrap_or("AGENTS.md"));
+                format!("{shown} is trusted: agents follow {file} and are shown its memories.\n")
+            }
+            (false, true) => format!("{shown} is trusted with its current configuration.\n"),
+            (false, false) => format!("{shown} has no configuration, so there is nothing to trust.\n"),
+        };
+        if !claims.is_empty() {
+            text.push_str("These settings need trust:\n");
+            text.push_str(&trust_shown::claims(claims));
         }
-        (false, true) => format!("{shown} is trusted with its current configuration.\n"),
-        (false, false) => format!("{shown} has no configuration, so there is nothing to trust.\n"),
-    };
-    if !claims.is_empty() {
-        text.push_str("These settings need trust:\n");
-        text.push_str(&trust_shown::claims(claims));
-    }
-    if !arguments.revoke {
-        text.push_str(&trust_shown::also_active(&rawko));
-    }
-    if trusted && digest != Some(NO_CONFIGURATION) {
-        text.push_str("A change of its configuration, agents, prompts, servers or skills ends the trust. ");
-    }
-    if trusted {
-        text.push_str("To revoke it: rawko trust --revoke\n");
-    }
-    console.write(&text)?;
+        if !arguments.revoke {
+            text.push_str(&trust_shown::also_active(&rawko));
+        }
+        if trusted && digest != Some(NO_CONFIGURATION) {
+            text.push_str(
+                "A change of its configuration, agents, prompts, servers or skills ends the trust. ",
+            );
+        }
+        if trusted {
+            text.push_str("To revoke it: rawko trust --revoke\n");
+        }
+        text
+    })?;
     Ok(Exit::Success)
 }

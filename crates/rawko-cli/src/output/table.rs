@@ -1,8 +1,41 @@
 //! Columns, indents and lines of limited width.
 
+use rawko_core::text::truncate;
 use unicode_width::UnicodeWidthStr as _;
 
 use super::paint::Paint;
+use super::sanitize::clean_line;
+
+/// A column: its heading, and what stands under it for an item.
+type Column<'a, T> = (&'a str, &'a dyn Fn(&T) -> String);
+
+/// What a command lists for people: an item a row. Programs get the same items as JSON (`Console::output`).
+pub(crate) struct Rows<'a, T> {
+    paint: Paint,
+    items: &'a [T],
+}
+
+impl<'a, T> Rows<'a, T> {
+    /// The items, a row each.
+    pub(crate) fn new(paint: Paint, items: &'a [T]) -> Self {
+        Self { paint, items }
+    }
+
+    /// The table with these columns. Text from outside is made harmless here.
+    pub(crate) fn table(&self, columns: &[Column<'_, T>]) -> String {
+        let headings: Vec<&str> = columns.iter().map(|(heading, _)| *heading).collect();
+        let mut table = Table::new(&headings);
+        for item in self.items {
+            table.row(columns.iter().map(|(_, cell)| clean_line(&cell(item))).collect());
+        }
+        table.render(self.paint)
+    }
+}
+
+/// `text` from outside as a cell of at most `chars` characters, and a mark where more is left out.
+pub(crate) fn shortened(text: &str, chars: usize) -> String {
+    truncate(&clean_line(text), chars)
+}
 
 /// Rows in columns that are as wide as their widest cell.
 #[derive(Debug, Default)]
@@ -48,6 +81,11 @@ impl Table {
     }
 }
 
+/// The text of a cell; `-` where there is none.
+pub(crate) fn or_dash(text: Option<String>) -> String {
+    text.unwrap_or_else(|| "-".to_owned())
+}
+
 /// `text` with every line indented by `by` spaces.
 pub(crate) fn indent(text: &str, by: usize) -> String {
     let margin = " ".repeat(by);
@@ -86,11 +124,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_are_as_wide_as_their_widest_cell() {
-        let mut table = Table::new(&["NAME", "USE"]);
-        table.row(vec!["a".into(), "b".into()]);
-        table.row(vec!["日本語!".into(), "c".into()]);
-        assert_eq!(table.render(Paint::new(false)), "NAME     USE\na        b\n日本語!  c\n");
+    fn columns_are_as_wide_as_their_widest_cell_and_harmless() {
+        let items = [("a", "b"), ("日本語!", "c\n\u{1b}[31md")];
+        let table = Rows::new(Paint::new(false), &items)
+            .table(&[("NAME", &|item| item.0.to_owned()), ("USE", &|item| item.1.to_owned())]);
+        let red = clean_line("\u{1b}[31m");
+        assert_eq!(table, format!("NAME     USE\na        b\n日本語!  c {red}d\n"));
     }
 
     #[test]

@@ -19,7 +19,7 @@ use crate::workspace::Workspace;
 pub(super) fn run(workspace: &Workspace, arguments: &ApproveArgs) -> Result<Exit, Failure> {
     let id = &arguments.task;
     let name = clean_line(id);
-    if arguments.json && (arguments.question.is_none() || arguments.answer.is_none()) {
+    if arguments.output.json && (arguments.question.is_none() || arguments.answer.is_none()) {
         return Err(Failure::usage("--json needs the question and the answer").with_hint(format!(
             "`rawko fleet show {name} --json` has the question's digest: --question DIGEST yes|no"
         )));
@@ -59,11 +59,10 @@ pub(super) fn run(workspace: &Workspace, arguments: &ApproveArgs) -> Result<Exit
     let by = format!("{} by rawko fleet approve", user_name(workspace));
     let given = ApprovalAnswer { question, allowed, by };
     let digest = block_on(async { target.connect().await?.approve(id, given).await.or_failure() })?;
-    if arguments.json {
-        console.json(&json!({"id": id, "question": digest, "allowed": allowed}))?;
-    } else {
+    let value = json!({"id": id, "question": digest, "allowed": allowed});
+    console.output(arguments.output.json, &value, |_| {
         let word = if allowed { "allowed" } else { "denied" };
-        console.line(&format!("{word}: the question {} of task {name}", clean_line(&digest)))?;
-    }
+        format!("{word}: the question {} of task {name}\n", clean_line(&digest))
+    })?;
     Ok(Exit::Success)
 }

@@ -7,6 +7,7 @@ use rawko::config::{TimeLimit, TimeSpan};
 
 use crate::commands::steer::commands_for;
 use crate::config_args::{amount, time_limit, time_span};
+use crate::console::OutputArgs;
 use crate::reporters::OutputFormat;
 
 /// Where a fleet is, for every command about it.
@@ -110,9 +111,8 @@ pub(crate) struct SubmitArgs {
     /// Wait until all have ended, and exit as `rawko run` does
     #[arg(long)]
     pub(super) wait: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
     #[command(flatten)]
     pub(super) settings: TaskArgs,
     #[command(flatten)]
@@ -215,9 +215,8 @@ pub(crate) struct ListArgs {
     /// Only tasks of this submitter
     #[arg(long, value_name = "NAME")]
     pub(super) submitter: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
     #[command(flatten)]
     pub(super) connection: ConnectionArgs,
 }
@@ -228,9 +227,8 @@ pub(crate) struct ShowArgs {
     /// The task's id
     #[arg(value_name = "ID")]
     pub(super) task: String,
-    /// Print JSON
-    #[arg(long)]
-    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
     #[command(flatten)]
     pub(super) connection: ConnectionArgs,
 }
@@ -267,9 +265,8 @@ pub(crate) struct CancelArgs {
     /// Wait this long for each to end, like 90s or 5m; a number alone is seconds [default: 15s]
     #[arg(long, value_name = "TIME", value_parser = time_span)]
     pub(super) wait: Option<TimeSpan>,
-    /// Print JSON
-    #[arg(long)]
-    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
     #[command(flatten)]
     pub(super) connection: ConnectionArgs,
 }
@@ -295,9 +292,8 @@ pub(crate) struct ApproveArgs {
     /// Answer only if this question waits: its digest, or the beginning of it
     #[arg(long, value_name = "DIGEST")]
     pub(super) question: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
     #[command(flatten)]
     pub(super) connection: ConnectionArgs,
 }
@@ -312,9 +308,8 @@ pub(crate) struct SteerArgs {
     /// The command
     #[arg(value_name = "COMMAND", required = true)]
     pub(super) words: Vec<String>,
-    /// Print JSON
-    #[arg(long)]
-    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
     #[command(flatten)]
     pub(super) connection: ConnectionArgs,
 }
@@ -328,9 +323,8 @@ pub(crate) struct ExportArgs {
     /// End the task in the fleet first, and leave its session unfinished, so that `rawko resume` goes on with it here
     #[arg(long)]
     pub(super) release: bool,
-    /// Print JSON
-    #[arg(long)]
-    pub(super) json: bool,
+    #[command(flatten)]
+    pub(super) output: OutputArgs,
     #[command(flatten)]
     pub(super) connection: ConnectionArgs,
 }

@@ -34,7 +34,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &CancelArgs) -> Result<Exit,
             };
             let name = clean_line(id);
             let state = ended.as_ref().map(|task| Phase::of(task).as_str());
-            if arguments.json {
+            if arguments.output.json {
                 stopped.push(json!({
                     "id": id,
                     "how": match (has_ended, &ended) {
@@ -60,7 +60,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &CancelArgs) -> Result<Exit,
         }
         Ok::<_, Failure>((stopped, failure))
     })?;
-    if arguments.json {
+    if arguments.output.json {
         console.json(&stopped)?;
     }
     failure.map_or(Ok(Exit::Success), Err)

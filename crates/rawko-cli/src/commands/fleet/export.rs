@@ -40,7 +40,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &ExportArgs) -> Result<Exit,
     let journal = rawko.adopt(header, &events, &records)?;
     let fetched = fetch(workspace, &task, &name_of_session);
     let goes_on = task.status.as_ref().is_some_and(|status| status.outcome.is_none());
-    if arguments.json {
+    if arguments.output.json {
         console.json(&json!({
             "session": name_of_session,
             "journal": journal,

@@ -1,7 +1,5 @@
 //! `rawko fleet list`: the tasks of a fleet, the newest first.
 
-use rawko_core::Timestamp;
-use rawko_core::text::truncate;
 use rawko_temporal::{FleetTask, TaskStatus};
 use serde_json::Value;
 
@@ -10,7 +8,7 @@ use super::connection::{OrFailure as _, Target};
 use super::phase::{as_json, timestamp};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Clock, Table, age, clean_line};
+use crate::output::{Clock, Rows, age, or_dash, shortened};
 use crate::watch::block_on;
 use crate::workspace::Workspace;
 
@@ -21,25 +19,26 @@ pub(super) fn run(workspace: &Workspace, arguments: &ListArgs) -> Result<Exit, F
     let target = Target::of(workspace, &arguments.connection)?;
     let all = block_on(async { target.connect().await?.list().await.or_failure() })?;
     let tasks: Vec<&FleetTask> = all.iter().filter(|task| is_asked_for(task, arguments)).collect();
-    let console = &workspace.console;
-    if arguments.json {
-        let tasks: Vec<Value> = tasks.into_iter().map(as_json).collect();
-        console.json(&tasks)?;
-        return Ok(Exit::Success);
-    }
-    if tasks.is_empty() {
-        console.line(match all.is_empty() {
-            true => "the fleet has no tasks yet; to give it one: rawko submit \"a task\"",
-            false => "no task of the fleet is so; `rawko fleet list` shows all",
-        })?;
-        return Ok(Exit::Success);
-    }
-    let now = Clock::local().now();
-    let mut table = Table::new(&["ID", "AGE", "STATE", "ITERATIONS", "SUBMITTER", "TASK"]);
-    for task in tasks {
-        table.row(row(task, now));
-    }
-    console.write(&table.render(console.paint()))?;
+    let entries: Vec<Value> = tasks.iter().copied().map(as_json).collect();
+    workspace.console.output(arguments.output.json, &entries, |paint| {
+        if tasks.is_empty() {
+            return match all.is_empty() {
+                true => "the fleet has no tasks yet; to give it one: rawko submit \"a task\"\n".to_owned(),
+                false => "no task of the fleet is so; `rawko fleet list` shows all\n".to_owned(),
+            };
+        }
+        let now = Clock::local().now();
+        let known =
+            |task: &FleetTask, what: fn(&TaskStatus) -> String| or_dash(task.status.as_ref().map(what));
+        Rows::new(paint, &tasks).table(&[
+            ("ID", &|task| task.id.clone()),
+            ("AGE", &|task| or_dash(task.submitted_at.map(|at| age(now.since(timestamp(at)))))),
+            ("STATE", &|task| Phase::of(task).as_str().to_owned()),
+            ("ITERATIONS", &|task| known(task, |status| status.iterations.to_string())),
+            ("SUBMITTER", &|task| known(task, |status| status.submitter.clone())),
+            ("TASK", &|task| known(task, |status| shortened(&status.task, TASK_CHARS))),
+        ])
+    })?;
     Ok(Exit::Success)
 }
 
@@ -50,17 +49,4 @@ fn is_asked_for(task: &FleetTask, arguments: &ListArgs) -> bool {
     (arguments.state.is_empty() || arguments.state.contains(&Phase::of(task)))
         && is(&arguments.submission, |status| status.submission.as_deref())
         && is(&arguments.submitter, |status| Some(status.submitter.as_str()))
-}
-
-fn row(task: &FleetTask, now: Timestamp) -> Vec<String> {
-    let status = task.status.as_ref();
-    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".to_owned());
-    vec![
-        clean_line(&task.id),
-        or_dash(task.submitted_at.map(|at| age(now.since(timestamp(at))))),
-        Phase::of(task).as_str().to_owned(),
-        or_dash(status.map(|status| status.iterations.to_string())),
-        or_dash(status.map(|status| clean_line(&status.submitter))),
-        or_dash(status.map(|status| truncate(&clean_line(&status.task), TASK_CHARS))),
-    ]
 }

@@ -18,12 +18,8 @@ const DIGEST_CHARS: usize = 12;
 pub(super) fn run(workspace: &Workspace, arguments: &ShowArgs) -> Result<Exit, Failure> {
     let target = Target::of(workspace, &arguments.connection)?;
     let task = block_on(async { target.connect().await?.show(&arguments.task).await.or_failure() })?;
-    let console = &workspace.console;
-    if arguments.json {
-        console.json(&as_json(&task))?;
-    } else {
-        console.write(&text(&task, Clock::local(), console.paint()))?;
-    }
+    let text = |paint| text(&task, Clock::local(), paint);
+    workspace.console.output(arguments.output.json, &as_json(&task), text)?;
     Ok(Exit::Success)
 }
 

@@ -19,7 +19,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &SteerArgs) -> Result<Exit, 
         Wanted::Override(command) => command,
         Wanted::Cancel => {
             let (tasks, connection) = (vec![id.clone()], arguments.connection.clone());
-            let cancel = CancelArgs { tasks, connection, json: arguments.json, ..CancelArgs::default() };
+            let cancel = CancelArgs { tasks, connection, output: arguments.output, ..CancelArgs::default() };
             return cancel::run(workspace, &cancel);
         }
     };
@@ -31,16 +31,15 @@ pub(super) fn run(workspace: &Workspace, arguments: &SteerArgs) -> Result<Exit, 
             Err(error) => Err(of_error(&error)),
         }
     })?;
-    let console = &workspace.console;
-    if arguments.json {
-        let (taken, reason) = (ignored.is_none(), ignored.as_deref());
-        console.json(&json!({"id": id, "command": command, "taken": taken, "reason": reason}))?;
-    } else {
+    let value = json!({
+        "id": id, "command": command, "taken": ignored.is_none(), "reason": ignored.as_deref(),
+    });
+    workspace.console.output(arguments.output.json, &value, |_| {
         let name = clean_line(id);
-        console.line(&match &ignored {
-            Some(why) => format!("task {name} ignored `{}`: {}", command.word(), clean_line(why)),
-            None => format!("task {name} has taken `{}`", command.word()),
-        })?;
-    }
+        match &ignored {
+            Some(why) => format!("task {name} ignored `{}`: {}\n", command.word(), clean_line(why)),
+            None => format!("task {name} has taken `{}`\n", command.word()),
+        }
+    })?;
     Ok(if ignored.is_some() { Exit::Failed } else { Exit::Success })
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use rawko::Rawko;
-use rawko_core::text::truncate;
 use rawko_temporal::{Fleet, FleetTask, Submitted, TaskSpec};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -16,7 +15,7 @@ use super::phase::{as_json, exit_of};
 use super::task_list::{self, ListedTask, id_of, submission_of};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{clean, clean_line};
+use crate::output::{clean, clean_line, shortened};
 use crate::signals::StopSignals;
 use crate::watch::block_on;
 use crate::workspace::Workspace;
@@ -61,16 +60,16 @@ pub(super) fn run(workspace: &Workspace, mut arguments: SubmitArgs) -> Result<Ex
                 submitted.iter().filter(|one| !one.is_new).map(|one| one.id.clone()).collect();
             fleet.leave_budget(&budget, &known).await.or_failure()?;
         }
-        if !arguments.json {
+        if !arguments.output.json {
             tell(workspace, &target, &submitted, &tasks)?;
         }
         let ended = match arguments.wait {
-            true => Some(wait_for_all(workspace, &fleet, &submitted, arguments.json).await?),
+            true => Some(wait_for_all(workspace, &fleet, &submitted, arguments.output.json).await?),
             false => None,
         };
         Ok((submitted, ended))
     })?;
-    if arguments.json {
+    if arguments.output.json {
         let tasks: Vec<Value> = submitted
             .iter()
             .enumerate()
@@ -157,7 +156,7 @@ fn specs(
         let id = task.id.clone().unwrap_or_else(|| id_of(&repository, revision.as_deref(), task.task.trim()));
         rawko_temporal::tree::branch_of(&id).map_err(|error| of_error(&error.into()))?;
         let (options, carriage) = task.settings(&arguments.settings).map_err(|why| {
-            let name = truncate(&clean_line(task.task.trim()), TASK_CHARS);
+            let name = shortened(task.task.trim(), TASK_CHARS);
             Failure::usage(format!("the task \"{name}\" cannot be submitted: {why}"))
         })?;
         specs.push(TaskSpec {
@@ -272,7 +271,7 @@ fn tell(
     let console = &workspace.console;
     for (submitted, task) in submitted.iter().zip(tasks) {
         let (id, branch) = (clean_line(&submitted.id), clean_line(&submitted.branch));
-        let task = truncate(&clean_line(task), TASK_CHARS);
+        let task = shortened(task, TASK_CHARS);
         console.line(&match submitted.is_new {
             true => format!("submitted {id}: {task}\n  its work will be on the branch {branch}"),
             false => format!("{id} was submitted before, and nothing changes: {task}"),

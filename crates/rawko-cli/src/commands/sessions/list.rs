@@ -1,14 +1,11 @@
 //! `rawko sessions list`.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use rawko::journal::{SessionInfo, SessionStatus, SessionStore};
 use rawko_core::Timestamp;
-use rawko_core::text::truncate;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Table, age, clean_line, cost};
+use crate::output::{Clock, Paint, Rows, age, clean_line, cost, or_dash, shortened};
 use crate::workspace::Workspace;
 
 /// Characters of a task that are shown.
@@ -17,55 +14,42 @@ const TASK_CHARS: usize = 60;
 /// Lists the sessions.
 pub(super) fn list(workspace: &Workspace, store: &SessionStore, as_json: bool) -> Result<Exit, Failure> {
     let sessions = store.list()?;
-    let console = &workspace.console;
-    if as_json {
-        console.json(&sessions)?;
-        return Ok(Exit::Success);
-    }
-    if sessions.is_empty() {
-        console.line("no sessions yet; to start one: rawko \"a task\"")?;
-        return Ok(Exit::Success);
-    }
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let now = Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX));
-    let mut table = Table::new(&["ID", "AGE", "STATUS", "ITERATIONS", "COST", "TASK"]);
-    for session in &sessions {
-        table.row(row(session, now));
-    }
-    console.write(&table.render(console.paint()))?;
-    for session in &sessions {
-        if let Some(problem) = &session.problem {
-            console.line(&format!("{}: {}", clean_line(&session.id), clean_line(problem)))?;
-        }
-    }
+    workspace.console.output(as_json, &sessions, |paint| text(&sessions, Clock::local().now(), paint))?;
     Ok(Exit::Success)
 }
 
-fn row(session: &SessionInfo, now: Timestamp) -> Vec<String> {
-    let (status, spent) = match (session.status, &session.outcome) {
-        (_, Some(outcome)) => (outcome.status.as_str(), cost(session.cost_usd)),
+fn text(sessions: &[SessionInfo], now: Timestamp, paint: Paint) -> String {
+    if sessions.is_empty() {
+        return "no sessions yet; to start one: rawko \"a task\"\n".to_owned();
+    }
+    let mut text = Rows::new(paint, sessions).table(&[
+        ("ID", &|session| session.id.clone()),
+        ("AGE", &|session| {
+            let is_known = session.status != SessionStatus::Unreadable;
+            or_dash(is_known.then(|| age(now.since(session.created_at))))
+        }),
+        ("STATUS", &|session| status(session).to_owned()),
+        ("ITERATIONS", &|session| or_dash(session.iterations.map(|iterations| iterations.to_string()))),
+        ("COST", &|session| or_dash(session.outcome.as_ref().map(|_| cost(session.cost_usd)))),
+        ("TASK", &|session| shortened(&session.task, TASK_CHARS)),
+    ]);
+    for session in sessions {
+        if let Some(problem) = &session.problem {
+            text.push_str(&format!("{}: {}\n", clean_line(&session.id), clean_line(problem)));
+        }
+    }
+    text
+}
+
+fn status(session: &SessionInfo) -> &'static str {
+    match (session.status, &session.outcome) {
+        (_, Some(outcome)) => outcome.status.as_str(),
         (SessionStatus::Running | SessionStatus::Unfinished, None) if session.approval_until.is_some() => {
-            ("needs approval", "-".to_owned())
+            "needs approval"
         }
-        (SessionStatus::Running | SessionStatus::Unfinished, None) if session.paused => {
-            ("paused", "-".to_owned())
-        }
-        (SessionStatus::Running, None) => ("running", "-".to_owned()),
-        (SessionStatus::Unfinished | SessionStatus::Ended, None) => ("unfinished", "-".to_owned()),
-        (SessionStatus::Unreadable, None) => ("unreadable", "-".to_owned()),
-    };
-    let age = match session.status {
-        SessionStatus::Unreadable => "-".to_owned(),
-        SessionStatus::Running | SessionStatus::Unfinished | SessionStatus::Ended => {
-            age(now.since(session.created_at))
-        }
-    };
-    vec![
-        clean_line(&session.id),
-        age,
-        status.to_owned(),
-        session.iterations.map_or("-".to_owned(), |iterations| iterations.to_string()),
-        spent,
-        truncate(&clean_line(&session.task), TASK_CHARS),
-    ]
+        (SessionStatus::Running | SessionStatus::Unfinished, None) if session.paused => "paused",
+        (SessionStatus::Running, None) => "running",
+        (SessionStatus::Unfinished | SessionStatus::Ended, None) => "unfinished",
+        (SessionStatus::Unreadable, None) => "unreadable",
+    }
 }

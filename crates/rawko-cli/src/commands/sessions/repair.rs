@@ -5,6 +5,7 @@ use std::path::Path;
 use clap::Args;
 use rawko::journal::Repaired;
 
+use crate::console::OutputArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{clean_line, counted};
@@ -15,19 +16,14 @@ use crate::workspace::Workspace;
 pub(crate) struct RepairArgs {
     /// Session id, or the beginning or end of it; `last` is the latest
     id: String,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// Copies the intact records.
 pub(super) fn repair(workspace: &Workspace, project: &Path, arguments: &RepairArgs) -> Result<Exit, Failure> {
     let repaired = rawko::repair(project, &arguments.id, workspace.records().as_ref())?;
-    if arguments.json {
-        workspace.console.json(&repaired)?;
-    } else {
-        workspace.console.write(&text(&repaired))?;
-    }
+    workspace.console.output(arguments.output.json, &repaired, |_| text(&repaired))?;
     Ok(Exit::Success)
 }
 
