@@ -8,11 +8,11 @@ use rawko_core::agent::Importance;
 use rawko_core::memory::{Kind, Pattern};
 use serde_json::{Value, json};
 
+use super::lookup::{find, refused};
 use super::matching::load_meaning;
-use super::{now, refused};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::clean_line;
+use crate::output::{Clock, clean_line};
 use crate::workspace::Workspace;
 
 /// Most bytes of a body.
@@ -81,7 +81,12 @@ pub(super) fn add(
     is_users: bool,
 ) -> Result<Exit, Failure> {
     let project = workspace.project()?;
-    let mut new = NewMemory::new(&arguments.title, trimmed(&arguments.when_to_use), &arguments.by, now());
+    let mut new = NewMemory::new(
+        &arguments.title,
+        trimmed(&arguments.when_to_use),
+        &arguments.by,
+        Clock::local().now(),
+    );
     new.body = body(arguments)?;
     if new.body.trim().is_empty() {
         return Err(Failure::usage("the memory has no text")
@@ -106,7 +111,7 @@ pub(super) fn add(
         })?);
     }
     for name in &arguments.supersedes {
-        new.supersedes.push(super::find(store, name)?.path);
+        new.supersedes.push(find(store, name)?.path);
     }
     // What takes the place of another may well say nearly the same.
     let force = arguments.force || !arguments.supersedes.is_empty();
@@ -125,12 +130,8 @@ pub(super) fn add(
     };
     let problems: Vec<Value> =
         new.when_to_use.iter().filter_map(|text| problem(workspace, text, &path)).collect();
-    if arguments.json {
-        let said = json!({ "path": path, "file": file, "problems": problems });
-        workspace.console.json(&said)?;
-    } else {
-        workspace.console.line(&format!("wrote {}", clean_line(&file)))?;
-    }
+    let value = json!({ "path": path, "file": file, "problems": problems });
+    workspace.console.output(arguments.json, &value, |_| format!("wrote {}\n", clean_line(&file)))?;
     Ok(Exit::Success)
 }
 
@@ -140,7 +141,7 @@ fn take_in(workspace: &Workspace, store: &MemoryStore) {
     if workspace.inspect().is_ok_and(|rawko| rawko.config().config.memory.semantic)
         && let Ok(meaning) = load_meaning(workspace)
     {
-        drop(meaning.take_in(store, now()));
+        drop(meaning.take_in(store, Clock::local().now()));
     }
 }
 

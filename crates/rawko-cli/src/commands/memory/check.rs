@@ -4,27 +4,24 @@ use rawko::memory::{MemoryStore, Report};
 use rawko_core::memory::Severity;
 use serde_json::json;
 
-use super::now;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Paint, clean};
+use crate::output::{Clock, Paint, clean};
 use crate::workspace::Workspace;
 
 /// Checks all memories.
 pub(super) fn check(workspace: &Workspace, store: &MemoryStore, as_json: bool) -> Result<Exit, Failure> {
-    let reports = store.check(now());
-    let console = &workspace.console;
-    if as_json {
-        console.json(&json!({ "sound": reports.is_empty(), "reports": reports }))?;
-    } else if reports.is_empty() {
-        let count = store.inventory().memories.len();
-        console.line(&format!("{count} {} sound", if count == 1 { "memory is" } else { "memories are" }))?;
-    } else {
-        console.write(&text(&reports, console.paint()))?;
+    let reports = store.check(Clock::local().now());
+    let value = json!({ "sound": reports.is_empty(), "reports": reports });
+    workspace.console.output(as_json, &value, |paint| {
+        if reports.is_empty() {
+            let count = store.inventory().memories.len();
+            return format!("{count} {} sound\n", if count == 1 { "memory is" } else { "memories are" });
+        }
         let count = |severity| reports.iter().filter(|report| report.severity == severity).count();
         let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-        console.line(&format!("errors: {errors} (not used), warnings: {warnings}"))?;
-    }
+        format!("{}errors: {errors} (not used), warnings: {warnings}\n", text(&reports, paint))
+    })?;
     Ok(if reports.is_empty() { Exit::Success } else { Exit::Failed })
 }
 

@@ -7,10 +7,11 @@ use rawko::memory::{FOLDER, MemoryStore, Report};
 use rawko_core::memory::Severity;
 use serde_json::json;
 
-use super::{check, find, now, unreadable};
+use super::check;
+use super::lookup::{find, unreadable};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::clean_line;
+use crate::output::{Clock, clean_line};
 use crate::workspace::Workspace;
 
 /// Opens a memory in the user's editor and checks it afterwards.
@@ -46,15 +47,13 @@ pub(super) fn edit(
             "git may have it still; to have it told no more and keep the file: rawko memory retire NAME",
         ));
     }
-    let reports: Vec<Report> = store.check(now()).into_iter().filter(|report| report.path == path).collect();
-    let console = &workspace.console;
-    if as_json {
-        console.json(&json!({ "path": path, "reports": reports }))?;
-    } else if reports.is_empty() {
-        console.line(&format!("{} is sound", clean_line(&path)))?;
-    } else {
-        console.write(&check::text(&reports, console.paint()))?;
-    }
+    let reports: Vec<Report> =
+        store.check(Clock::local().now()).into_iter().filter(|report| report.path == path).collect();
+    let value = json!({ "path": path, "reports": reports });
+    workspace.console.output(as_json, &value, |paint| match reports.is_empty() {
+        true => format!("{} is sound\n", clean_line(&path)),
+        false => check::text(&reports, paint),
+    })?;
     let is_broken = reports.iter().any(|report| report.severity == Severity::Error);
     Ok(if is_broken { Exit::Failed } else { Exit::Success })
 }

@@ -1,14 +1,13 @@
 //! `rawko memory list`.
 
 use rawko::memory::{Inventory, MemoryStore, OF_USER};
-use rawko_core::memory::superseded;
-use rawko_core::text::truncate;
+use rawko_core::memory::{Memory, superseded};
 use serde_json::{Value, json};
 
-use super::{day, header_json, importance, kind, now, warn};
+use super::shown::{day, header_json, importance, kind, warn};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Table, clean_line};
+use crate::output::{Clock, Rows, shortened};
 use crate::workspace::Workspace;
 
 /// Characters of a title that are shown.
@@ -31,51 +30,37 @@ pub(super) fn list(
         reports.extend(own.reports);
     }
     let source = |at: usize| if at < of_project { "project" } else { "user" };
-    let (now, superseded) = (now(), superseded(&memories));
-    let console = &workspace.console;
-    let state = |path: &str, expires_at| match (superseded.contains_key(path), expires_at) {
+    let (now, superseded) = (Clock::local().now(), superseded(&memories));
+    let state = |memory: &Memory| match (superseded.contains_key(&*memory.path), memory.header.expires_at) {
         (true, _) => "superseded",
         (false, Some(at)) if at <= now => "expired",
         (false, _) => "active",
     };
-    if as_json {
-        let entries: Vec<Value> = memories
-            .iter()
-            .enumerate()
-            .map(|(at, memory)| {
-                let mut entry = header_json(&memory.path, &memory.header);
-                entry["source"] = json!(source(at));
-                entry["state"] = json!(state(&memory.path, memory.header.expires_at));
-                if let Some(by) = superseded.get(memory.path.as_str()) {
-                    entry["supersededBy"] = json!(by);
-                }
-                entry
-            })
-            .collect();
-        console.json(&entries)?;
-        warn(workspace, &reports);
-        return Ok(Exit::Success);
-    }
-    if memories.is_empty() && !reports.is_empty() {
-        console.line("none of the files here can be used as a memory")?;
-    } else if memories.is_empty() {
-        console.line("no memories yet: rawko memory add --title … --when-to-use … writes one")?;
-    } else {
-        let mut table = Table::new(&["PATH", "SOURCE", "IMPORTANCE", "KIND", "DISCOVERED", "STATE", "TITLE"]);
-        for (at, memory) in memories.iter().enumerate() {
-            let header = &memory.header;
-            table.row(vec![
-                clean_line(&memory.path),
-                source(at).to_owned(),
-                importance(header.importance).to_owned(),
-                kind(header.kind).to_owned(),
-                day(header.discovered_at),
-                state(&memory.path, header.expires_at).to_owned(),
-                truncate(&clean_line(&header.title), TITLE_CHARS),
-            ]);
+    let entry = |(memory, source): &(&Memory, &str)| {
+        let mut entry = header_json(&memory.path, &memory.header);
+        entry["source"] = json!(source);
+        entry["state"] = json!(state(memory));
+        if let Some(by) = superseded.get(memory.path.as_str()) {
+            entry["supersededBy"] = json!(by);
         }
-        console.write(&table.render(console.paint()))?;
-    }
+        entry
+    };
+    let rows: Vec<(&Memory, &str)> =
+        memories.iter().enumerate().map(|(at, memory)| (memory, source(at))).collect();
+    let entries: Vec<Value> = rows.iter().map(entry).collect();
+    workspace.console.output(as_json, &entries, |paint| match (rows.is_empty(), reports.is_empty()) {
+        (true, false) => "none of the files here can be used as a memory\n".to_owned(),
+        (true, true) => "no memories yet: rawko memory add --title … --when-to-use … writes one\n".to_owned(),
+        (false, _) => Rows::new(paint, &rows).table(&[
+            ("PATH", &|(memory, _)| memory.path.clone()),
+            ("SOURCE", &|(_, source)| (*source).to_owned()),
+            ("IMPORTANCE", &|(memory, _)| importance(memory.header.importance).to_owned()),
+            ("KIND", &|(memory, _)| kind(memory.header.kind).to_owned()),
+            ("DISCOVERED", &|(memory, _)| day(memory.header.discovered_at)),
+            ("STATE", &|(memory, _)| state(memory).to_owned()),
+            ("TITLE", &|(memory, _)| shortened(&memory.header.title, TITLE_CHARS)),
+        ]),
+    })?;
     warn(workspace, &reports);
     Ok(Exit::Success)
 }

@@ -5,11 +5,11 @@ use rawko::memory::{Meaning, MeaningError, MemoryStore, Recall, RecallOptions};
 use rawko_core::memory::{Chosen, LeftOut, PatternMatch, Query, Recipient, Score};
 use serde_json::{Value, json};
 
-use super::{day, header_json, importance, kind, now, warn};
+use super::shown::{day, header_json, importance, kind, warn};
 use crate::commands::agents;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Paint, clean_line};
+use crate::output::{Clock, Paint, clean_line};
 use crate::workspace::Workspace;
 
 /// Options of `rawko memory match`.
@@ -51,7 +51,7 @@ pub(super) fn run(
     let planned = || arguments.plan.as_deref()?.lines().find(|line| !line.trim().is_empty());
     let step = arguments.step.as_deref().or_else(planned);
     let query = Query::new(&arguments.task, &agent.name, step);
-    let mut options = RecallOptions { now: now(), ..RecallOptions::default() };
+    let mut options = RecallOptions { now: Clock::local().now(), ..RecallOptions::default() };
     let mut missing = None;
     if memory.semantic {
         match load_meaning(workspace) {
@@ -77,11 +77,8 @@ pub(super) fn run(
         let _ = console.write_error(&format!("{} {message}\n  hint: {help}\n", paint.warning("warning:")));
         recall.reports.push(report);
     }
-    if arguments.json {
-        console.json(&as_json(arguments, &recall))?;
-    } else {
-        console.write(&as_text(arguments, &recall, console.paint()))?;
-    }
+    let text = |paint| as_text(arguments, &recall, paint);
+    console.output(arguments.json, &as_json(arguments, &recall), text)?;
     Ok(Exit::Success)
 }
 

@@ -5,10 +5,10 @@ use rawko::memory::{MemoryStore, Retirement};
 use rawko_core::memory::Reason;
 use serde_json::json;
 
-use super::{find, now, refused};
+use super::lookup::{find, refused};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::clean_line;
+use crate::output::{Clock, clean_line};
 use crate::workspace::Workspace;
 
 /// Options of `rawko memory retire`.
@@ -31,7 +31,7 @@ pub(super) fn retire(
     arguments: &RetireArgs,
 ) -> Result<Exit, Failure> {
     let old = find(store, &arguments.name)?;
-    let now = now();
+    let now = Clock::local().now();
     let (retirement, reason) = match &arguments.superseded_by {
         None => (store.retire(&old.path, now).map_err(refused)?, Reason::Expired { at: now }),
         Some(name) => {

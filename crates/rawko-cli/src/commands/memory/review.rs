@@ -7,10 +7,11 @@ use rawko::memory::MemoryStore;
 use rawko_core::memory::{Memory, block::preview};
 use serde_json::json;
 
-use super::{find, header_json, now, refused};
+use super::lookup::{find, refused};
+use super::shown::header_json;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{clean, clean_line};
+use crate::output::{Clock, clean, clean_line};
 use crate::workspace::Workspace;
 
 /// Options of `rawko memory review`.
@@ -45,7 +46,7 @@ pub(super) fn review(
     let (mut kept, mut rejected) = (named(&arguments.keep)?, named(&arguments.reject)?);
     let asks = kept.is_empty() && rejected.is_empty() && !arguments.json && io::stdin().is_terminal();
     if asks {
-        for memory in store.proposed(now()) {
+        for memory in store.proposed(Clock::local().now()) {
             match ask(workspace, store, &memory)? {
                 ReviewAnswer::Keep => kept.push(memory),
                 ReviewAnswer::Reject => rejected.push(memory),
@@ -58,30 +59,32 @@ pub(super) fn review(
         store.confirm(&memory.path).map_err(refused)?;
     }
     for memory in &rejected {
-        store.retire(&memory.path, now()).map_err(refused)?;
+        store.retire(&memory.path, Clock::local().now()).map_err(refused)?;
     }
-    let left = store.proposed(now());
-    let console = &workspace.console;
-    if arguments.json {
-        let paths = |all: &[Memory]| all.iter().map(|memory| memory.path.clone()).collect::<Vec<_>>();
-        let open: Vec<_> = left.iter().map(|memory| header_json(&memory.path, &memory.header)).collect();
-        console.json(&json!({"kept": paths(&kept), "rejected": paths(&rejected), "proposed": open}))?;
-        return Ok(Exit::Success);
-    }
-    for (memories, what) in [(&kept, "kept"), (&rejected, "rejected; its file stays")] {
-        for memory in memories {
-            console.line(&format!("{}: {what}", clean_line(&memory.path)))?;
+    let left = store.proposed(Clock::local().now());
+    let paths = |all: &[Memory]| all.iter().map(|memory| memory.path.clone()).collect::<Vec<_>>();
+    let open: Vec<_> = left.iter().map(|memory| header_json(&memory.path, &memory.header)).collect();
+    let value = json!({"kept": paths(&kept), "rejected": paths(&rejected), "proposed": open});
+    workspace.console.output(arguments.json, &value, |_| {
+        let mut text = String::new();
+        for (memories, what) in [(&kept, "kept"), (&rejected, "rejected; its file stays")] {
+            for memory in memories {
+                text.push_str(&format!("{}: {what}\n", clean_line(&memory.path)));
+            }
         }
-    }
-    if left.is_empty() {
-        console.line("no proposed memories are left")?;
-    } else if !asks {
-        for memory in &left {
-            console.line(&format!("{}  {}", clean_line(&memory.path), clean_line(&memory.header.title)))?;
+        if left.is_empty() {
+            return text + "no proposed memories are left\n";
         }
-        console
-            .line(&format!("{} proposed: rawko memory review --keep NAME, or --reject NAME", left.len()))?;
-    }
+        for memory in left.iter().filter(|_| !asks) {
+            let (path, title) = (clean_line(&memory.path), clean_line(&memory.header.title));
+            text.push_str(&format!("{path}  {title}\n"));
+        }
+        if !asks {
+            let count = left.len();
+            text.push_str(&format!("{count} proposed: rawko memory review --keep NAME, or --reject NAME\n"));
+        }
+        text
+    })?;
     Ok(Exit::Success)
 }
 

@@ -4,7 +4,8 @@ use rawko::memory::MemoryStore;
 use rawko_core::memory::{Feedback, Header, Memory, Pattern};
 use serde_json::{Value, json};
 
-use super::{find, header_json, importance, kind};
+use super::lookup::find;
+use super::shown::{header_json, importance, kind};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Paint, clean, clean_line, indent};
@@ -22,18 +23,13 @@ pub(super) fn show(
         Failure::new(Exit::Failed, format!("{}: {}", report.path, report.message)).with_hint(report.help)
     };
     let (_, body) = store.text(&memory.path).map_err(unreadable)?;
-    let console = &workspace.console;
-    if as_json {
-        let patterns: Vec<Value> = memory.header.when_to_use.iter().map(|text| pattern(text)).collect();
-        let mut value = header_json(&memory.path, &memory.header);
-        value["patterns"] = json!(patterns);
-        value["body"] = json!(body.trim());
-        value["feedback"] = json!(store.feedback().0.remove(&memory.path).unwrap_or_default());
-        console.json(&value)?;
-    } else {
-        let feedback = store.feedback().0.remove(&memory.path).unwrap_or_default();
-        console.write(&page(&memory, &body, &feedback, console.paint()))?;
-    }
+    let feedback = store.feedback().0.remove(&memory.path).unwrap_or_default();
+    let patterns: Vec<Value> = memory.header.when_to_use.iter().map(|text| pattern(text)).collect();
+    let mut value = header_json(&memory.path, &memory.header);
+    value["patterns"] = json!(patterns);
+    value["body"] = json!(body.trim());
+    value["feedback"] = json!(feedback);
+    workspace.console.output(as_json, &value, |paint| page(&memory, &body, &feedback, paint))?;
     Ok(Exit::Success)
 }
 

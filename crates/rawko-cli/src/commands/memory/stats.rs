@@ -4,13 +4,12 @@ use std::collections::BTreeMap;
 
 use rawko::memory::MemoryStore;
 use rawko_core::memory::Feedback;
-use rawko_core::text::truncate;
 use serde_json::{Value, json};
 
-use super::{day, warn};
+use super::shown::{day, warn};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Table, clean_line};
+use crate::output::{Rows, shortened};
 use crate::workspace::Workspace;
 
 /// Characters of a title that are shown.
@@ -31,32 +30,29 @@ pub(super) fn stats(workspace: &Workspace, store: &MemoryStore, as_json: bool) -
     // What was given once and is not there any more still counts as given.
     rows.extend(std::mem::take(&mut feedback).into_iter().map(|(path, of_it)| (path, None, of_it)));
     rows.sort_by(|a, b| b.2.uses.cmp(&a.2.uses).then_with(|| a.0.cmp(&b.0)));
-    let console = &workspace.console;
-    if as_json {
-        let entries: Vec<Value> =
-            rows.iter().map(|(path, title, of_it)| entry(path, title.as_deref(), of_it)).collect();
-        console.json(&entries)?;
-    } else if rows.iter().all(|(_, _, of_it)| of_it.uses == 0) {
-        console.line("no memory has been told to an agent yet")?;
-    } else {
-        let mut table = Table::new(&["PATH", "USES", "HELPED", "NOT HELPED", "LAST USED", "SCORE", "TITLE"]);
-        let (used, never): (Vec<_>, Vec<_>) = rows.iter().partition(|(_, _, of_it)| of_it.uses > 0);
-        for (path, title, of_it) in &used {
-            table.row(vec![
-                clean_line(path),
-                of_it.uses.to_string(),
-                of_it.helped.to_string(),
-                of_it.not_helped().to_string(),
-                day(of_it.last_used),
-                format!("{:+.1}", of_it.malus()),
-                truncate(&clean_line(title.as_deref().unwrap_or("(gone)")), TITLE_CHARS),
-            ]);
+    let entries: Vec<Value> =
+        rows.iter().map(|(path, title, of_it)| entry(path, title.as_deref(), of_it)).collect();
+    workspace.console.output(as_json, &entries, |paint| {
+        let never = rows.iter().filter(|(_, _, of_it)| of_it.uses == 0).count();
+        // The most used come first.
+        let used = &rows[..rows.len() - never];
+        if used.is_empty() {
+            return "no memory has been told to an agent yet\n".to_owned();
         }
-        console.write(&table.render(console.paint()))?;
-        if !never.is_empty() {
-            console.line(&format!("never told: {}", never.len()))?;
+        let mut text = Rows::new(paint, used).table(&[
+            ("PATH", &|(path, _, _)| path.clone()),
+            ("USES", &|(_, _, of_it)| of_it.uses.to_string()),
+            ("HELPED", &|(_, _, of_it)| of_it.helped.to_string()),
+            ("NOT HELPED", &|(_, _, of_it)| of_it.not_helped().to_string()),
+            ("LAST USED", &|(_, _, of_it)| day(of_it.last_used)),
+            ("SCORE", &|(_, _, of_it)| format!("{:+.1}", of_it.malus())),
+            ("TITLE", &|(_, title, _)| shortened(title.as_deref().unwrap_or("(gone)"), TITLE_CHARS)),
+        ]);
+        if never > 0 {
+            text.push_str(&format!("never told: {never}\n"));
         }
-    }
+        text
+    })?;
     warn(workspace, &reports);
     Ok(Exit::Success)
 }
