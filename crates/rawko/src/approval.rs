@@ -13,8 +13,8 @@ use rawko_core::approval::{Approval, ApprovalQuestion};
 use rawko_tools::BoxFuture;
 use serde::{Deserialize, Serialize};
 
+use crate::clock::now;
 use crate::config::TrustStore;
-use crate::driver::now;
 use crate::error::Error;
 use crate::journal::{SessionStatus, SessionStore, fold, read};
 use crate::left::{Addressee, Kind, Left, sealer_for};

@@ -5,7 +5,7 @@ use std::fs::FileType;
 use std::path::Path;
 use std::sync::Arc;
 
-use rawko_core::agent::{AgentConfig, Permissions, SkillChoice};
+use rawko_core::agent::Permissions;
 use rawko_core::arbiter::Templates;
 use rawko_core::cost::PriceTable;
 use rawko_core::memory::extraction::EXTRACTOR;
@@ -20,7 +20,8 @@ use rawko_core::tool::ToolSpec;
 use rawko_provider::{Provider, Script, Scripted, Secret, connect};
 
 use crate::config::{
-    Config, Loaded, LoadedAgent, Origin, ProviderType, ResolvedProvider, escape, parse_data, read_data_file,
+    Config, Loaded, LoadedAgent, Origin, ProviderType, ResolvedProvider, escape, own_skills, parse_data,
+    read_data_file,
 };
 use crate::error::Error;
 
@@ -237,19 +238,6 @@ pub(crate) fn with_skills(
         read.extend(more);
     }
     agents
-}
-
-/// The `skills` of an agent where a run has these: their names. Without any they stay as they are configured.
-pub(crate) fn own_skills<'a>(
-    agent: &AgentConfig,
-    names: impl IntoIterator<Item = &'a str>,
-) -> Option<SkillChoice> {
-    let mut names = names.into_iter().peekable();
-    if names.peek().is_none() {
-        return agent.skills.clone();
-    }
-    let is_own = |name: &&str| agent.skills.as_ref().is_none_or(|own| own.includes(name));
-    Some(SkillChoice::Named(names.filter(is_own).map(str::to_owned).collect()))
 }
 
 /// The same agents, with their commands held to their permissions by the sandbox, or not.

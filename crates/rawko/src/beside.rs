@@ -11,10 +11,8 @@ use std::path::{Path, PathBuf};
 
 use rawko_core::Timestamp;
 
-use crate::error::Error;
 use crate::holder::RunningProcess;
-use crate::journal::{BeginningGuard, SessionStore, is_held};
-use crate::rawko::Rawko;
+use crate::journal::{BeginningGuard, JournalError, SessionStore, is_held};
 
 /// File beside a journal in which others enter themselves that run in the same folder.
 const FILE_NAME: &str = "beside";
@@ -52,34 +50,26 @@ pub(crate) struct Beginning {
 }
 
 impl Beginning {
+    /// Where these run already.
+    pub(crate) fn new(guard: Option<BeginningGuard>, running: Vec<RunningSession>) -> Self {
+        Self { _guard: guard, beside: running.into_iter().map(|running| running.session).collect() }
+    }
+
     /// The sessions that run in the same folder.
     pub(crate) fn beside(&self) -> Vec<String> {
         self.beside.clone()
     }
 }
 
-impl Rawko {
-    /// Makes sure that nothing else runs in the folder, or that the user knows.
-    ///
-    /// # Errors
-    /// [`Error::Busy`] where something does, unless the builder was told to run beside it.
-    pub(crate) fn begin_here(&self, own: Option<&str>) -> Result<Beginning, Error> {
-        if self.builder.dry_run {
-            // It changes nothing.
-            return Ok(Beginning { _guard: None, beside: Vec::new() });
-        }
-        let store = self.sessions();
-        let guard = store.beginning()?;
-        let running = running(&store, self.tree(), own)?;
-        if !running.is_empty() && !self.builder.beside {
-            return Err(Error::Busy { folder: self.tree().to_owned(), running });
-        }
-        let beside = running.into_iter().map(|running| running.session).collect();
-        Ok(Beginning { _guard: Some(guard), beside })
-    }
-}
-
-fn running(store: &SessionStore, folder: &Path, own: Option<&str>) -> Result<Vec<RunningSession>, Error> {
+/// The sessions that run in `folder`, but for `own`.
+///
+/// # Errors
+/// If the sessions cannot be listed.
+pub(crate) fn running(
+    store: &SessionStore,
+    folder: &Path,
+    own: Option<&str>,
+) -> Result<Vec<RunningSession>, JournalError> {
     let mut found = Vec::new();
     for (session, journal) in store.journals()? {
         if own == Some(session.as_str()) {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use rawko_core::session::{Effect, Event, Outcome, Stamped};
 
-use crate::driver::now;
+use crate::clock::now;
 use crate::error::Error;
 use crate::holder::RunningProcess;
 use crate::journal::{

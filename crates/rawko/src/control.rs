@@ -2,9 +2,31 @@
 //! `steering.rs`.
 
 use rawko_core::session::{Event, Override};
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
-use crate::driver::{Signal, Signals};
+use crate::run_event::RunEvent;
+
+/// A message to the driver.
+#[derive(Debug)]
+pub(crate) enum Signal {
+    /// An event to journal and apply.
+    Happened(Event),
+    /// A command of the user.
+    Steer {
+        /// What the user wants.
+        command: Override,
+        /// The name that its sender gave it.
+        request: Option<String>,
+        /// Who waits for what becomes of it.
+        reply: Option<oneshot::Sender<Steered>>,
+    },
+    /// An event for the event streams only.
+    Progress(RunEvent),
+}
+
+/// Sends messages to the driver.
+pub(crate) type Signals = UnboundedSender<Signal>;
 
 /// Steers and stops a run. Cheap to clone; without effect once the run is over.
 ///

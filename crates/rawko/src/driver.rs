@@ -4,19 +4,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rawko_core::Timestamp;
 use rawko_core::machine::State;
 use rawko_core::session::{
-    Effect, EffectAnswer, EffectId, Event, Lost, Note, Outcome, Override, Reaction, SoFar, Stamped,
+    Effect, EffectAnswer, EffectId, Event, Lost, Note, Outcome, Reaction, SoFar, Stamped,
 };
 use rawko_core::setup::{RunLimits, VerifySetup};
 use rawko_core::timeline::{Fact, Timeline};
 use rawko_core::{ErrorCode, ErrorInfo};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::beside::Neighbours;
-use crate::control::Steered;
+use crate::clock::now;
+use crate::control::{Signal, Signals, Steered};
 use crate::denials::Denials;
 use crate::error::Error;
 use crate::explain::explain;
@@ -28,27 +28,6 @@ use crate::reload::{Change, Reloader};
 use crate::run_event::RunEvent;
 use crate::steering::Mailbox;
 use crate::telemetry::RunTelemetry;
-
-/// A message to the driver.
-#[derive(Debug)]
-pub(crate) enum Signal {
-    /// An event to journal and apply.
-    Happened(Event),
-    /// A command of the user.
-    Steer {
-        /// What the user wants.
-        command: Override,
-        /// The name that its sender gave it.
-        request: Option<String>,
-        /// Who waits for what becomes of it.
-        reply: Option<oneshot::Sender<Steered>>,
-    },
-    /// An event for the event streams only.
-    Progress(RunEvent),
-}
-
-/// Sends messages to the driver.
-pub(crate) type Signals = mpsc::UnboundedSender<Signal>;
 
 /// How a run starts.
 pub(crate) enum Start {
@@ -503,10 +482,4 @@ impl Drop for Task {
 
 fn ends_iteration(note: &Note) -> bool {
     matches!(note, Note::StateChanged { to: State::Evaluating | State::Selecting, .. })
-}
-
-/// The current time. The core never reads the clock.
-pub(crate) fn now() -> Timestamp {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Timestamp(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

@@ -16,7 +16,9 @@ use rawko_tools::FileTracker;
 use tokio::sync::mpsc;
 
 use crate::assemble::Providers;
-use crate::driver::{Past, Signal, now};
+use crate::clock::now;
+use crate::control::Signal;
+use crate::driver::Past;
 use crate::error::Error;
 use crate::journal::{Folded, JournalError, JournalHeader, JournalWriter, Record, SeenByAgent, fold};
 use crate::launch::PerformerParts;

@@ -12,17 +12,19 @@ use tokio::sync::mpsc;
 
 use crate::approval::Asker;
 use crate::assemble::{self, Providers};
-use crate::beside::Neighbours;
+use crate::beside::{Beginning, Neighbours, running};
 use crate::cancel::Unfinished;
 use crate::checkpoint::Checkpoints;
+use crate::clock::now;
 use crate::config::{Origin, Scope, user_cache_dir, user_data_dir};
+use crate::control::Signal;
 use crate::decision_cache::DecisionCache;
-use crate::driver::{Driver, Past, Signal, Start, now};
+use crate::driver::{Driver, Past, Start};
 use crate::error::Error;
 use crate::holder::{HolderMark, Work};
 use crate::hub::Hub;
 use crate::integrity::IntegrityGuard;
-use crate::journal::{ForkedFrom, JournalWriter};
+use crate::journal::{ForkedFrom, Journal, JournalWriter};
 use crate::keyless::Keyless;
 use crate::memory::LazyMeaning;
 use crate::notify::Notifications;
@@ -35,6 +37,7 @@ use crate::run_event::{InstructionsRead, RunEvent};
 use crate::seal::Sealer;
 use crate::steering::Mailbox;
 use crate::telemetry;
+use crate::worktree::tree_of_session;
 
 /// Everything that a run begins with.
 pub(crate) struct Launch<'a> {
@@ -66,6 +69,37 @@ pub(crate) struct PerformerParts<'a> {
 }
 
 impl Rawko {
+    /// This project in the tree that the session of this journal worked in; `None` if that is the one at hand.
+    pub(crate) fn in_tree_of(&self, journal: &Journal) -> Result<Option<Self>, Error> {
+        let tree = tree_of_session(self.project(), journal)?;
+        let here = self.builder.tree.clone();
+        if tree == here {
+            return Ok(None);
+        }
+        let mut builder = self.builder.clone();
+        builder.tree = tree;
+        builder.folder = None;
+        Ok(Some(Self::new(builder, self.loaded.clone())))
+    }
+
+    /// Makes sure that nothing else runs in the folder, or that the user knows.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] where something does, unless the builder was told to run beside it.
+    pub(crate) fn begin_here(&self, own: Option<&str>) -> Result<Beginning, Error> {
+        if self.builder.dry_run {
+            // It changes nothing.
+            return Ok(Beginning::new(None, Vec::new()));
+        }
+        let store = self.sessions();
+        let guard = store.beginning()?;
+        let running = running(&store, self.tree(), own)?;
+        if !running.is_empty() && !self.builder.beside {
+            return Err(Error::Busy { folder: self.tree().to_owned(), running });
+        }
+        Ok(Beginning::new(Some(guard), running))
+    }
+
     pub(crate) fn launch(&self, launch: Launch<'_>) -> Result<Run, Error> {
         let Launch { id, forked_from, task, journal, setup, providers, tracker, start, scratch, beside } =
             launch;

@@ -45,6 +45,7 @@ mod builder;
 mod cancel;
 pub mod checkpoint;
 mod checks;
+mod clock;
 pub mod config;
 mod confinement;
 mod continuing;

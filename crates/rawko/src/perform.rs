@@ -22,8 +22,9 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use crate::approval::Asker;
 use crate::checkpoint::Checkpoints;
+use crate::clock::now;
+use crate::control::{Signal, Signals};
 use crate::decision_cache::DecisionCache;
-use crate::driver::{Signal, Signals, now};
 use crate::integrity::{IntegrityGuard, VerifyPlan};
 use crate::redact::{RedactedStream, Redactor};
 use crate::remembering::{RunMemory, Source};

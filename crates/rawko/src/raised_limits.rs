@@ -4,8 +4,8 @@ use rawko_core::session::{LimitKind, Outcome, Status};
 use rawko_core::setup::RunLimits;
 use rawko_core::{ErrorCode, ErrorInfo};
 
+use crate::clock::now;
 use crate::config::TimeLimit;
-use crate::driver::now;
 use crate::error::Error;
 use crate::journal::Folded;
 use crate::rawko::Rawko;

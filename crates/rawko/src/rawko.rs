@@ -14,8 +14,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::assemble::{self, Providers};
 use crate::builder::RawkoBuilder;
+use crate::clock::now;
 use crate::config::{Diagnostic, Loaded, has_memories};
-use crate::driver::{Start, now};
+use crate::driver::Start;
 use crate::error::Error;
 use crate::instructions;
 use crate::journal::{FORMAT, ForkedFrom, JournalHeader, SessionStore};

@@ -15,7 +15,7 @@ use rawko_core::session::{EffectAnswer, KeptMemory};
 use rawko_core::setup::AgentSetup;
 use rawko_core::text::truncate;
 
-use crate::driver::now;
+use crate::clock::now;
 use crate::memory::{
     LazyMeaning, Learned, MemoryStore, NewMemory, OF_USER, RecallOptions, Report, WriteError, cite,
 };

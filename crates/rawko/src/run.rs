@@ -8,7 +8,8 @@ use rawko_core::session::Outcome;
 
 use crate::cancel::Unfinished;
 use crate::control::RunControl;
-use crate::driver::{Driver, Signals, Start};
+use crate::control::Signals;
+use crate::driver::{Driver, Start};
 use crate::error::Error;
 use crate::holder::HolderMark;
 use crate::hub::{Hub, RunEvents};

@@ -12,9 +12,10 @@ use rawko_core::Timestamp;
 use rawko_core::session::{Note, Override, Session};
 use serde::{Deserialize, Serialize};
 
+use crate::clock::now;
 use crate::config::{TrustStore, nearest};
 use crate::control::Steered;
-use crate::driver::{Signal, Signals, now};
+use crate::control::{Signal, Signals};
 use crate::error::Error;
 use crate::journal::{JournalTail, Record, SessionStore};
 use crate::left::{Addressee, Kind, Left, sealer_for};

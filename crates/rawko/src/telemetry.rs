@@ -115,8 +115,8 @@ mod with {
     };
 
     use super::*;
+    use crate::clock::now;
     use crate::config::OtlpProtocol;
-    use crate::driver::now;
     use crate::error::Error;
     use crate::journal::{Journal, read};
 

@@ -8,10 +8,9 @@ use std::path::{Path, PathBuf};
 use rawko_core::session::Event;
 use rawko_tools::text_of;
 
-use crate::driver::now;
+use crate::clock::now;
 use crate::error::Error;
 use crate::journal::{Journal, Record};
-use crate::rawko::Rawko;
 use crate::session_id;
 
 /// What the folder that holds a project's work trees is called behind the project's own name.
@@ -92,21 +91,6 @@ pub fn tree_of_session(project: &Path, journal: &Journal) -> Result<Option<PathB
                to make the tree again: git worktree add FOLDER BRANCH"
             .to_owned(),
     })
-}
-
-impl Rawko {
-    /// The same for the tree that the session of this journal worked in; `None` if that is the one at hand.
-    pub(crate) fn in_tree_of(&self, journal: &Journal) -> Result<Option<Self>, Error> {
-        let tree = tree_of_session(self.project(), journal)?;
-        let here = self.builder.tree.clone();
-        if tree == here {
-            return Ok(None);
-        }
-        let mut builder = self.builder.clone();
-        builder.tree = tree;
-        builder.folder = None;
-        Ok(Some(Self::new(builder, self.loaded.clone())))
-    }
 }
 
 #[cfg(test)]

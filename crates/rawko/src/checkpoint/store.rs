@@ -18,7 +18,7 @@ use super::place::{self, ObjectFormat, UserFolders, WorkTree};
 use super::scratch::Scratch;
 use super::snapshot::{EntryKind, Snapshot, TreeEntry};
 use super::{Checkpoint, Checkpoints, folders, rules};
-use crate::driver::now;
+use crate::clock::now;
 
 /// Most entries of the project that are looked at for lists of what is ignored.
 const MAX_LOOKED_AT: usize = 200_000;

@@ -7,7 +7,8 @@ use rawko_core::agent::SkillChoice;
 use super::diagnostic::{Diagnostic, printable};
 use super::load::{Loaded, OwnTemplates};
 use super::source::Scope;
-use crate::assemble::own_skills;
+use super::team::own_skills;
+use super::trust::holds_something;
 use crate::memory::FOLDER;
 use crate::skills::{self, Skill, SkillState};
 
@@ -98,10 +99,4 @@ impl Loaded {
 /// Whether the folder of the user's configuration has memories.
 pub(crate) fn has_memories(user: &Path) -> bool {
     holds_something(&user.join("memories"))
-}
-
-/// Whether there is such a folder with something in it. What keeps an empty folder in git is nothing.
-pub(super) fn holds_something(folder: &Path) -> bool {
-    let is_hidden = |entry: std::fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
-    std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(|entry| !is_hidden(entry)))
 }

@@ -88,6 +88,7 @@ pub use report::{ConfigReport, ReportedSetting};
 pub use schema::{agent_schema, config_schema};
 pub use settings::{Overrides, environment_variables};
 pub use source::{ProjectFile, Scope};
+pub(crate) use team::own_skills;
 pub use team::{AgentSource, LoadedAgent};
 pub use time_limit::TimeLimit;
 pub use trust::{NO_CONFIGURATION, TrustError, TrustStore};

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 
-use rawko_core::agent::{AgentConfig, Transitions, builtin_agents};
+use rawko_core::agent::{AgentConfig, SkillChoice, Transitions, builtin_agents};
 use serde_json::Value;
 
 use super::agent_file::AgentFile;
@@ -288,4 +288,17 @@ fn directory_of(layers: &Layers, scope: Scope) -> Option<&str> {
 fn leaves_project(directory: &str) -> bool {
     let path = Path::new(directory);
     path.is_absolute() || path.components().any(|part| matches!(part, Component::ParentDir))
+}
+
+/// The `skills` of an agent where a run has these: their names. Without any they stay as they are configured.
+pub(crate) fn own_skills<'a>(
+    agent: &AgentConfig,
+    names: impl IntoIterator<Item = &'a str>,
+) -> Option<SkillChoice> {
+    let mut names = names.into_iter().peekable();
+    if names.peek().is_none() {
+        return agent.skills.clone();
+    }
+    let is_own = |name: &&str| agent.skills.as_ref().is_none_or(|own| own.includes(name));
+    Some(SkillChoice::Named(names.filter(is_own).map(str::to_owned).collect()))
 }

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::distrust::holds_something;
 use crate::memory::FOLDER;
 use crate::private::{create_private_dir, keep_others_out, refuse_others_file};
 
@@ -211,6 +210,12 @@ fn private() -> OpenOptions {
         options.mode(0o600);
     }
     options
+}
+
+/// Whether there is such a folder with something in it. What keeps an empty folder in git is nothing.
+pub(super) fn holds_something(folder: &Path) -> bool {
+    let is_hidden = |entry: std::fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
+    std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(|entry| !is_hidden(entry)))
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use serde::Serialize;
 use self::taking::{ForkReplay, Taken};
 use crate::assemble::Providers;
 use crate::checkpoint::Checkpoints;
-use crate::driver::now;
+use crate::clock::now;
 use crate::error::Error;
 use crate::journal::{ForkedFrom, Journal, Record, read};
 use crate::rawko::Rawko;

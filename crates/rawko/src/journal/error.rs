@@ -46,7 +46,7 @@ pub enum JournalError {
     /// It is longer than a journal can be.
     #[error(
         "{path}: {bytes} bytes are more than a journal can have ({} MiB): it is damaged, or it is none",
-        super::reader::LONGEST_JOURNAL / (1024 * 1024)
+        super::record::LONGEST_JOURNAL / (1024 * 1024)
     )]
     TooLong {
         /// The journal.

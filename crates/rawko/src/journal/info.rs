@@ -12,8 +12,8 @@ use serde::Serialize;
 use super::error::JournalError;
 use super::file::open_own;
 use super::lock::holder;
-use super::reader::{LONGEST_JOURNAL, LONGEST_LINE, header_of, step_behind};
-use super::record::{ForkedFrom, JournalHeader, JournaledEffect, StepRecord};
+use super::reader::{header_of, step_behind};
+use super::record::{ForkedFrom, JournalHeader, JournaledEffect, LONGEST_JOURNAL, LONGEST_LINE, StepRecord};
 
 /// Longest first line that is read.
 const HEADER_BYTES: u64 = 64 * 1024;

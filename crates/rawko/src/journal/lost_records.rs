@@ -12,8 +12,7 @@ use rawko_core::tool::ToolAccess;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::reader::LONGEST_JOURNAL;
-use super::record::{JournaledCall, JournaledEffect, Record, RecordKind, StepRecord};
+use super::record::{JournaledCall, JournaledEffect, LONGEST_JOURNAL, Record, RecordKind, StepRecord};
 
 /// Kinds of records that are named.
 const NAMED: usize = 20;

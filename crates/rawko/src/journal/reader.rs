@@ -14,12 +14,9 @@ use serde_json::value::RawValue;
 use super::blobs::{BlobRef, Blobs};
 use super::error::JournalError;
 use super::file::open_own;
-use super::record::{FORMAT, JournalHeader, Record, RecordKind, StepRecord, digest};
-
-/// No journal is longer: some hundred thousand turns.
-pub(super) const LONGEST_JOURNAL: u64 = 512 * 1024 * 1024;
-/// No record is longer: its long texts are in blobs.
-pub(super) const LONGEST_LINE: u64 = 32 * 1024 * 1024;
+use super::record::{
+    FORMAT, JournalHeader, LONGEST_JOURNAL, LONGEST_LINE, Record, RecordKind, StepRecord, digest,
+};
 
 /// A journal as it was read.
 #[derive(Debug, Clone, PartialEq)]

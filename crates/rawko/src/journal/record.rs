@@ -11,6 +11,10 @@ use sha2::{Digest as _, Sha256};
 
 /// The format that this rawko writes and reads.
 pub const FORMAT: u32 = 9;
+/// No journal is longer: some hundred thousand turns.
+pub(super) const LONGEST_JOURNAL: u64 = 512 * 1024 * 1024;
+/// No record is longer: its long texts are in blobs.
+pub(super) const LONGEST_LINE: u64 = 32 * 1024 * 1024;
 
 /// Arguments of a call that are repeated beside its effect; longer ones stand in the model's answer alone.
 const INLINE_INPUT_BYTES: usize = 512;

@@ -16,7 +16,7 @@ use super::reader::{Journal, Prefix, prefix, read};
 use super::record::{FORMAT, ForkedFrom, JournalHeader, Record, StepRecord};
 use super::store::SessionStore;
 use super::writer::JournalWriter;
-use crate::driver::now;
+use crate::clock::now;
 use crate::session_id;
 
 /// What a repair kept, and what it could not keep.

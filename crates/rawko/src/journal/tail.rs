@@ -9,8 +9,8 @@ use super::blobs::Blobs;
 use super::error::JournalError;
 use super::file::open_own;
 use super::lock::holder;
-use super::reader::{Chain, LONGEST_LINE};
-use super::record::{JournalHeader, Record};
+use super::reader::Chain;
+use super::record::{JournalHeader, LONGEST_LINE, Record};
 
 /// A journal, from its first record to wherever its writer is.
 #[derive(Debug)]

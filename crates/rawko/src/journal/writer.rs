@@ -12,8 +12,8 @@ use super::blobs::{BlobRef, Blobs, THRESHOLD};
 use super::error::JournalError;
 use super::file::{open_own, sync_directory};
 use super::lock::SessionLock;
-use super::reader::{End, Journal, LONGEST_JOURNAL, LONGEST_LINE, parse};
-use super::record::{JournalHeader, RecordKind, StepRecord, digest};
+use super::reader::{End, Journal, parse};
+use super::record::{JournalHeader, LONGEST_JOURNAL, LONGEST_LINE, RecordKind, StepRecord, digest};
 
 /// Name of the file in a session's directory.
 pub(super) const FILE_NAME: &str = "journal.jsonl";

@@ -7,7 +7,7 @@ use super::bench::Bench;
 use crate::checkpoint::listing::TreePath;
 use crate::checkpoint::store::ToKeep;
 use crate::checkpoint::{ChangedBy, Execute, Extent, More, OthersChange, Rewound, Span};
-use crate::driver::now;
+use crate::clock::now;
 
 /// Two executions, and somebody who works beside them, then a rewind to the first.
 #[track_caller]

@@ -35,10 +35,10 @@ fn what_others_changed_between_shared_executions_is_still_theirs() {
         bench.checkpoints.take_after(1).unwrap();
         bench.write("theirs", "1");
         let second = bench.take(2);
-        let until = crate::driver::now().0;
+        let until = crate::clock::now().0;
         bench.write("by it, too", "2");
         // Not within the shared records.
-        while crate::driver::now().0 <= until {}
+        while crate::clock::now().0 <= until {}
         bench.checkpoints.take_after(2).unwrap();
         bench.end();
         let source = bench.checkpoints.clone();
