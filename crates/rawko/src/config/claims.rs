@@ -4,74 +4,26 @@
 //! folder is trusted, and what to do if it is not, is up to the caller. Only effective values count: a value that the
 //! user's environment or flags override claims nothing.
 
-use std::fmt;
-use std::net::IpAddr;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Component, Path};
 
 use rawko_core::agent::{AgentConfig, SandboxUse, builtin_agents};
 use rawko_core::integrity::ChangedChecks;
 use rawko_core::policy::{WEB_FETCH, WEB_SEARCH, is_of_use};
 use rawko_tools::protected_name;
-use serde::Serialize;
 use serde_json::Value;
 
+use super::address::{host_of, is_loopback};
 use super::agent_file::AgentFile;
 use super::api_key_env::ApiKeyEnv;
-use super::config_rules::host_of;
+use super::claim::{Claim, ClaimKind, Claims};
 use super::diagnostic::whole;
-use super::layers::{Layers, Origin};
+use super::layers::Layers;
 use super::mcp::McpServer;
 use super::model::Config;
 use super::position::Position;
 use super::source::{Scope, SourceFile};
 use super::yaml::escape;
 use rawko_core::MemoryLimit;
-
-/// One thing that a project's configuration claims and only a trusted folder gets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Claim {
-    /// The kind of claim.
-    pub kind: ClaimKind,
-    /// The file that makes the claim, relative to the project.
-    pub path: PathBuf,
-    /// Line in that file, from 1.
-    pub line: usize,
-    /// The claim in words, for people.
-    pub message: String,
-}
-
-impl fmt::Display for Claim {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}", self.path.display(), self.line, self.message)
-    }
-}
-
-/// The kinds of claims, the most dangerous first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ClaimKind {
-    /// Requests go to a server that the project chose, with the user's key or code.
-    Server,
-    /// An environment variable that the project chose is sent as a key.
-    Key,
-    /// A program is run: as a tool, or by a provider.
-    CustomTool,
-    /// A server of tools is started, or asked.
-    McpServer,
-    /// A command is run to verify that a task is done, or the user's own is not.
-    Verification,
-    /// Model answers come from a file of the project.
-    Script,
-    /// Permissions are wider than the defaults or the user's own configuration.
-    Permission,
-    /// Requests carry fields that the project chose.
-    Request,
-    /// A limit of the user, or a default one, is raised.
-    Limit,
-    /// An agent of the project may run shell commands, or reach something else than its files.
-    Shell,
-}
 
 /// The claims of the project's files, by file and line.
 pub(super) fn of(
@@ -152,25 +104,7 @@ fn line_of_tool(file: &AgentFile, tool: &str) -> usize {
     }
 }
 
-pub(super) struct Claims<'a> {
-    pub(super) layers: &'a Layers,
-    pub(super) found: Vec<Claim>,
-}
-
 impl Claims<'_> {
-    /// Adds a claim about the value at `pointer` if the project sets it.
-    pub(super) fn add(&mut self, kind: ClaimKind, pointer: &str, message: String) {
-        let provenance = &self.layers.provenance;
-        // A mapping is the project's if something in it is.
-        let origin = Some(provenance.origin(pointer))
-            .filter(|origin| is_projects(origin))
-            .or_else(|| provenance.below(pointer).find(|origin| is_projects(origin)));
-        let Some(Origin::File { path, line, scope: Scope::Project }) = origin else { return };
-        let file = self.layers.files.iter().find(|file| file.source.name == *path);
-        let line = file.map_or(*line, |file| file.document.place(pointer).line);
-        self.found.push(Claim { kind, path: path.clone(), line, message });
-    }
-
     fn providers(&mut self, config: &Config) {
         for (name, provider) in &config.provider.named {
             let at = format!("/provider/{}", escape(name));
@@ -348,10 +282,6 @@ pub(super) fn mcp_claim(name: &str, server: &McpServer) -> String {
     message
 }
 
-fn is_projects(origin: &Origin) -> bool {
-    matches!(origin, Origin::File { scope: Scope::Project, .. })
-}
-
 /// The values in a mapping of mappings, by their pointers: files are merged value by value.
 fn leaves(pointer: &str, value: &Value) -> Vec<String> {
     match value.as_object().filter(|fields| !fields.is_empty()) {
@@ -361,16 +291,6 @@ fn leaves(pointer: &str, value: &Value) -> Vec<String> {
             .collect(),
         None => vec![pointer.to_owned()],
     }
-}
-
-/// Whether the address `url` is on this machine.
-pub(crate) fn is_loopback_url(url: &str) -> bool {
-    is_loopback(host_of(url))
-}
-
-pub(super) fn is_loopback(host: &str) -> bool {
-    host.eq_ignore_ascii_case("localhost")
-        || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// Whether a path of a permission is lexically inside the project. Links are not followed.
@@ -401,16 +321,6 @@ fn names_protected(item: &str, project: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_this_machine_is_loopback() {
-        for host in ["localhost", "LOCALHOST", "127.0.0.1", "127.9.9.9", "::1"] {
-            assert!(is_loopback(host), "{host}");
-        }
-        for host in ["", "localhost.example.com", "10.0.0.1", "0.0.0.0", "128.0.0.1", "2130706433"] {
-            assert!(!is_loopback(host), "{host}");
-        }
-    }
 
     #[test]
     fn paths_that_leave_the_project_are_seen() {

@@ -210,6 +210,23 @@ impl fmt::Display for ConfigErrors {
     }
 }
 
+/// Formats a JSON pointer as a dotted path: `constraints.maxIterations`, `tools[0].name`.
+pub(super) fn dotted(pointer: &str) -> String {
+    let mut path = String::new();
+    for part in pointer.split('/').skip(1) {
+        let part = part.replace("~1", "/").replace("~0", "~");
+        if part.bytes().all(|b| b.is_ascii_digit()) && !part.is_empty() {
+            path.push_str(&format!("[{part}]"));
+        } else {
+            if !path.is_empty() {
+                path.push('.');
+            }
+            path.push_str(&printable(&part));
+        }
+    }
+    path
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

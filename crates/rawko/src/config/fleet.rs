@@ -5,7 +5,7 @@ use rawko_core::TimeSpan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::claims::{ClaimKind, Claims};
+use super::claim::{ClaimKind, Claims};
 use super::diagnostic::whole;
 
 /// `fleet:`.

@@ -10,8 +10,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::diagnostic::Diagnostic;
-use super::schema::dotted;
+use super::diagnostic::{Diagnostic, dotted};
 use super::source::{Scope, SourceFile};
 use super::yaml::{Document, escape};
 

@@ -6,13 +6,13 @@ use rawko_core::thinking::{Effort, Thinking, ThinkingEffort};
 use serde::Deserialize as _;
 use serde_json::Value;
 
+use super::address::host_of;
+use super::address::is_loopback;
 use super::agent_file::AgentFile;
-use super::claims::{Claim, ClaimKind, Claims, is_loopback};
-use super::config_rules::host_of;
-use super::diagnostic::printable;
+use super::claim::{Claim, ClaimKind, Claims};
+use super::diagnostic::{dotted, printable};
 use super::layers::Origin;
 use super::model::{Config, ProviderType};
-use super::schema::dotted;
 use super::source::Scope;
 use super::time_limit::TimeLimit;
 use super::trust_keys::{self, Needs};

@@ -13,7 +13,8 @@ use crate::skills::{self, Skill};
 
 use super::agent_file::document;
 use super::agent_rules;
-use super::claims::{self, Claim};
+use super::claim::Claim;
+use super::claims;
 use super::config_rules::{self, Known};
 use super::diagnostic::{ConfigErrors, Diagnostic};
 use super::fingerprint::Fingerprint;

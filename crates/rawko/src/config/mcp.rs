@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::config_rules::check_url;
+use super::address::check_url;
 use super::diagnostic::{Diagnostic, printable};
 use super::layers::Layers;
 use super::source::{Scope, SourceFile};

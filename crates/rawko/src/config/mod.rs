@@ -11,9 +11,11 @@
 //! a folder in the [`TrustStore`] gets. [`Fingerprint::changed`] detects when to load again. [`init`] writes the files.
 //! The configuration never holds API keys, only the names of the variables that do.
 
+mod address;
 mod agent_file;
 mod agent_rules;
 mod api_key_env;
+mod claim;
 mod claims;
 mod claude_code;
 mod config_rules;
@@ -59,9 +61,9 @@ mod yaml;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use address::is_loopback_url;
 pub use api_key_env::ApiKeyEnv;
-pub(crate) use claims::is_loopback_url;
-pub use claims::{Claim, ClaimKind};
+pub use claim::{Claim, ClaimKind};
 pub(crate) use data_file::parse_data;
 pub use data_file::read_data_file;
 pub use diagnostic::{ConfigErrors, Diagnostic, DiagnosticOrigin};

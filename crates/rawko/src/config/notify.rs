@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::claims::{ClaimKind, Claims};
-use super::config_rules::{check_url, host_of};
+use super::address::{check_url, host_of};
+use super::claim::{ClaimKind, Claims};
 use super::diagnostic::whole;
 
 /// One entry of `notify:`: a command or an address.

@@ -4,8 +4,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::claims::{ClaimKind, Claims};
-use super::config_rules::check_url;
+use super::address::check_url;
+use super::claim::{ClaimKind, Claims};
 use super::diagnostic::whole;
 
 /// `observability:`.

@@ -5,9 +5,9 @@ use std::fmt;
 use serde::Serialize;
 use serde_json::Value;
 
+use super::diagnostic::dotted;
 use super::layers::Origin;
 use super::load::Loaded;
-use super::schema::dotted;
 use super::yaml::escape;
 
 /// The effective settings, in the order of the file format.

@@ -11,7 +11,7 @@ use rawko_core::agent::AgentConfig;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::Value;
 
-use super::diagnostic::{Diagnostic, printable};
+use super::diagnostic::Diagnostic;
 use super::model::Config;
 use super::source::SourceFile;
 use super::violation::{Translator, Violations};
@@ -147,21 +147,4 @@ fn remove(value: &mut Value, pointer: &str) {
             None => return,
         }
     }
-}
-
-/// Formats a JSON pointer as a dotted path: `constraints.maxIterations`, `tools[0].name`.
-pub(super) fn dotted(pointer: &str) -> String {
-    let mut path = String::new();
-    for part in pointer.split('/').skip(1) {
-        let part = part.replace("~1", "/").replace("~0", "~");
-        if part.bytes().all(|b| b.is_ascii_digit()) && !part.is_empty() {
-            path.push_str(&format!("[{part}]"));
-        } else {
-            if !path.is_empty() {
-                path.push('.');
-            }
-            path.push_str(&printable(&part));
-        }
-    }
-    path
 }

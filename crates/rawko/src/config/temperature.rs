@@ -9,12 +9,11 @@ use rawko_core::models::{self, When};
 use rawko_core::thinking::Thinking;
 use serde_json::Value;
 
-use super::config_rules::host_of;
-use super::diagnostic::Diagnostic;
+use super::address::host_of;
+use super::diagnostic::{Diagnostic, dotted};
 use super::layers::Layers;
 use super::model::{ArbiterConfig, Config, ProviderType};
 use super::provider::ResolvedProvider;
-use super::schema::dotted;
 use super::yaml::escape;
 
 /// The highest temperature that Anthropic's Messages API accepts

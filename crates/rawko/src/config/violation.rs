@@ -6,9 +6,9 @@ use jsonschema::ValidationError;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use serde_json::{Map, Value};
 
-use super::diagnostic::{Diagnostic, printable};
+use super::diagnostic::{Diagnostic, dotted, printable};
 use super::nearest::nearest;
-use super::schema::{FileKind, dotted};
+use super::schema::FileKind;
 use super::source::SourceFile;
 use super::unsupported;
 use super::yaml::{Document, escape};

@@ -6,8 +6,8 @@ use rawko_web::SearchService;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::claims::{ClaimKind, Claims};
-use super::config_rules::check_url;
+use super::address::check_url;
+use super::claim::{ClaimKind, Claims};
 use super::diagnostic::whole;
 
 /// `web:`.
