@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rawko_core::session::{EffectId, Stamped};
@@ -13,13 +12,16 @@ use temporalio_sdk::activities::ActivityContext;
 
 use crate::budget::{self, Reservation};
 use crate::codec::MOST_BYTES;
-use crate::failed::{for_good, hand_back_for, once_more, why_handed_back};
+use crate::failed::{for_good, hand_back_for, why_handed_back};
 use crate::faults::Kind;
 use crate::perform::{self, Attempt};
 use crate::shown::EngineState;
 use crate::task::{Begun, Closed, Performed, TaskSpec, ToClose, ToKeep, ToLoad, ToPerform};
-use crate::worker::HEARTBEATS;
 use crate::workspace::Workspaces;
+
+/// The longest time between two heartbeats that are sent: they carry cancellations. Several of them pass before a worker counts as
+/// lost, so that one may be late.
+pub(crate) const HEARTBEATS: Duration = Duration::from_secs(2);
 
 /// Attempts at one activity that count: with the pauses between them, about three quarters of an hour of trying.
 const MOST_ATTEMPTS: u32 = 100;
@@ -227,16 +229,6 @@ async fn alive<T>(
     // The engine hears of the cancellation when the child processes are dead.
     let _ = tokio::task::spawn_blocking(rawko_tools::settle).await;
     Err(ActivityError::cancelled())
-}
-
-/// One event as the store keeps it.
-pub(crate) fn line(stamped: &Stamped) -> Result<Bytes, ActivityError> {
-    serde_json::to_vec(stamped).map(Bytes::from).map_err(for_good)
-}
-
-/// An event of the store.
-pub(crate) fn event(line: &Bytes) -> Result<Stamped, ActivityError> {
-    serde_json::from_slice(line).map_err(once_more)
 }
 
 #[cfg(test)]

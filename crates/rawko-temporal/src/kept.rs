@@ -9,7 +9,6 @@ use crate::error::FleetError;
 use crate::shown::{EngineState, FleetTask};
 use crate::store::SharedStore;
 use crate::task::{Carriage, TaskSpec, TaskStatus};
-use crate::workspace::closed;
 
 /// A task that was submitted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,4 +99,9 @@ pub(crate) fn digest(spec: &TaskSpec) -> String {
         TaskSpec { submitter: String::new(), submission: None, has_budget: false, carriage, ..spec.clone() };
     let text = serde_json::to_vec(&spec).unwrap_or_default();
     hex::encode(Sha256::digest(text))
+}
+
+/// The key that says that a task is over, and how.
+pub(crate) fn closed(task: &str) -> String {
+    format!("tasks/{task}/closed")
 }

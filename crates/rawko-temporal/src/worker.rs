@@ -14,7 +14,7 @@ use temporalio_sdk::runtime::{PollerBehavior, RuntimeOptions};
 use temporalio_sdk::workflow_interceptors::WorkflowInterceptorConstructor;
 use temporalio_sdk::{Runtime, Worker, WorkerOptions};
 
-use crate::activities::TaskActivities;
+use crate::activities::{HEARTBEATS, TaskActivities};
 use crate::budget::BudgetWorkflow;
 use crate::engine::EngineAddress;
 use crate::error::FleetError;
@@ -32,9 +32,6 @@ const CACHED_WORKFLOWS: usize = 500;
 const STICKY: Duration = Duration::from_secs(3);
 /// Between two looks at what this worker keeps of tasks that have ended.
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(3_600);
-/// The longest time between two heartbeats that are sent: they carry cancellations. Several of them pass before a worker counts as
-/// lost, so that one may be late.
-pub(crate) const HEARTBEATS: Duration = Duration::from_secs(2);
 
 /// How much one worker does at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -14,10 +14,9 @@ use rawko_core::session::{Effect, EffectId, Session, Stamped};
 use temporalio_common::ActivityError;
 use tokio::sync::{Mutex as AsyncMutex, RwLock};
 
-use crate::activities::{event, line};
 use crate::failed::{for_good, hand_back, of_store, of_tree, once_more};
 use crate::faults::Faults;
-use crate::kept::{Ended, digest};
+use crate::kept::{Ended, closed, digest};
 use crate::project::{is_of_project, no_commands, setup_failed, with_options};
 use crate::records::Records;
 use crate::shown::EngineState;
@@ -470,9 +469,14 @@ pub(crate) fn is_reserved(task: &str) -> bool {
     task.ends_with(CONFIGURATION)
 }
 
-/// The key that says that a task is over, and how.
-pub(crate) fn closed(task: &str) -> String {
-    format!("tasks/{task}/closed")
+/// One event as the store keeps it.
+fn line(stamped: &Stamped) -> Result<Bytes, ActivityError> {
+    serde_json::to_vec(stamped).map(Bytes::from).map_err(for_good)
+}
+
+/// An event of the store.
+fn event(line: &Bytes) -> Result<Stamped, ActivityError> {
+    serde_json::from_slice(line).map_err(once_more)
 }
 
 /// Runs what waits for git or the disk.
