@@ -18,6 +18,7 @@ pub mod machine;
 pub mod memory;
 pub mod memory_limit;
 pub mod message;
+mod model_chain;
 pub mod models;
 pub mod note;
 pub mod policy;

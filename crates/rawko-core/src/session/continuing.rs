@@ -7,21 +7,23 @@
 
 use std::collections::BTreeMap;
 
+use super::Reaction;
 use super::effect::TimerPurpose;
+use super::failing::FailingCalls;
 use super::ledger::Ledger;
 use super::lost::{LostJob, LostWork};
+use super::open_effects::OpenEffects;
 use super::outcome::{EndedTask, LimitKind, Outcome, Status};
 use super::phase::Phase;
 use super::prefix::SentPrefixes;
 use super::run::Run;
-use super::shared::SharedPart;
-use super::{EffectId, Reaction};
+use super::task_state::TaskState;
 use crate::agent::execution::Execution;
 use crate::agent::prompt;
 use crate::arbiter::EarlierTask;
 use crate::conversation::ConversationId;
 use crate::error::ErrorCode;
-use crate::machine::{Decision, Limits, MachineEvent, State};
+use crate::machine::{Decision, MachineEvent, State};
 use crate::note::Note;
 use crate::setup::{RunLimits, Setup};
 use crate::text::truncate;
@@ -41,8 +43,8 @@ pub(super) struct CarriedOver {
     conversations: BTreeMap<String, Box<Execution>>,
     /// The conversation that each agent had last in this task.
     latest: BTreeMap<String, Box<Execution>>,
-    /// Executions before this task.
-    pub(super) iterations: u32,
+    /// The number of the last conversation.
+    last_conversation: ConversationId,
     /// Lost background jobs that their agents have not heard of.
     pub(super) lost_jobs: Vec<LostJob>,
     /// How the earlier tasks ended, as the event that began this one says.
@@ -53,14 +55,13 @@ pub(super) struct CarriedOver {
     pub(super) lost_work: Option<LostWork>,
 }
 
-/// The first numbers of the next task: the last ones of the task before it.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct LastNumbers {
-    pub(super) effect: EffectId,
-    pub(super) conversation: ConversationId,
-}
-
 impl CarriedOver {
+    /// The number of a new conversation.
+    pub(super) fn new_conversation(&mut self) -> ConversationId {
+        self.last_conversation += 1;
+        self.last_conversation
+    }
+
     /// Keeps the conversation of an execution that is over.
     pub(super) fn keep(&mut self, execution: Box<Execution>) {
         self.latest.insert(execution.agent().to_owned(), execution);
@@ -77,7 +78,7 @@ impl CarriedOver {
     }
 
     /// The same after `task` has ended with `outcome`.
-    fn after(mut self, task: &str, outcome: &Outcome, iterations: u32) -> Self {
+    fn after(mut self, task: &str, outcome: &Outcome) -> Self {
         self.tasks.push(EarlierTask {
             task: truncate(task.trim(), EARLIER_CHARS),
             status: outcome.status.as_str().to_owned(),
@@ -90,7 +91,7 @@ impl CarriedOver {
         let old = self.tasks.len().saturating_sub(EARLIER_TASKS);
         self.tasks.drain(..old);
         self.conversations.append(&mut self.latest);
-        Self { iterations, ..self }
+        self
     }
 }
 
@@ -104,23 +105,26 @@ impl Run {
         ended: &[EndedTask],
         reaction: &mut Reaction,
     ) {
-        let from = self.ledger.machine.state();
+        let from = self.ledger.task.state();
         if !from.is_final() {
             reaction.ignored = true;
             return;
         }
-        let context = self.ledger.machine.context();
         let outcome = self.ledger.outcome(from);
         let carried = std::mem::take(&mut self.ledger.carried);
-        let is_shared = self.ledger.is_shared();
+        let is_shared = self.ledger.spend.is_shared();
         let ended = ended.iter().map(|task| if is_shared { task.shared() } else { task.clone() });
-        let carried = CarriedOver {
-            ended: ended.collect(),
-            ..carried.after(&context.task, &outcome, context.iteration_count)
+        let Ledger { task: before, open, spend, .. } = &self.ledger;
+        let iteration = before.iteration();
+        self.ledger = Ledger {
+            task: TaskState::new(setup, iteration),
+            open: OpenEffects::after(open.last()),
+            carried: CarriedOver {
+                ended: ended.collect(),
+                ..carried.after(&before.context().task, &outcome)
+            },
+            ..Ledger::new(at, setup, spend.shared_events_left())
         };
-        let iteration = context.iteration_count;
-        let shared = self.ledger.shared.of_next_task();
-        self.ledger = Ledger::after(at, setup, shared, self.ledger.last_numbers(), carried);
         self.ledger.before_event(at);
         reaction.notes.push(Note::StateChanged { from, to: State::Idle, iteration });
         self.start_clock(setup, reaction);
@@ -129,24 +133,22 @@ impl Run {
 
     /// Takes a task up again that a limit, its provider or an obstacle ended, under these limits. What was spent counts.
     pub(super) fn take_up(&mut self, limits: &RunLimits, paused_ms: u64, reaction: &mut Reaction) {
-        let state = self.ledger.machine.state();
+        let state = self.ledger.task.state();
         if !state.is_final() || !self.ledger.outcome(state).can_be_taken_up() {
             reaction.ignored = true;
             return;
         }
         let ledger = &mut self.ledger;
-        ledger.paused(paused_ms);
+        ledger.spend.paused(paused_ms, ledger.now);
         ledger.tree.touched();
-        ledger.limit = None;
-        ledger.failing = None;
-        ledger.arbiter_is_down = false;
+        ledger.failing = FailingCalls::default();
         ledger.set_limits(limits);
-        let broke_off = ledger.machine.context().history.last().is_some_and(|last| last.error.is_some());
-        let agent = ledger.machine.context().current_mode.clone();
+        let broke_off = ledger.task.context().history.last().is_some_and(|last| last.error.is_some());
+        let agent = ledger.task.context().current_mode.clone();
         let latest = ledger.carried.latest.remove(&agent).filter(|_| broke_off);
         let to = if latest.is_some() { State::Evaluating } else { State::Selecting };
-        ledger.machine.take_up(to);
-        let iteration = ledger.iteration();
+        ledger.task.take_up(to);
+        let iteration = ledger.task.iteration();
         reaction.notes.push(Note::StateChanged { from: state, to, iteration });
         if let Some(max) = limits.max_duration_ms {
             let left = max.saturating_sub(ledger.elapsed_ms()).max(1);
@@ -157,7 +159,7 @@ impl Run {
                 execution.break_off();
                 self.previous = Some(execution);
                 // Of an error that was kept, the agent is told as the arbiter is.
-                let obstacle = self.ledger.machine.context().last_error.as_ref();
+                let obstacle = self.ledger.task.context().last_error.as_ref();
                 let obstacle = obstacle.map(|last| format!(": {}", last.error.message));
                 let reason = format!("the user took the task up again{}", obstacle.unwrap_or_default());
                 let decision = Decision::Continue { reason };
@@ -173,28 +175,18 @@ impl Run {
 }
 
 impl Ledger {
-    /// The limits from now on.
-    pub(super) fn set_limits(&mut self, limits: &RunLimits) {
-        self.setup.limits = *limits;
-        let of_machine = Limits {
-            max_iterations: self.carried.iterations.saturating_add(limits.max_iterations),
-            max_consecutive_failures: limits.max_consecutive_failures,
-            ..self.machine.limits().clone()
-        };
-        self.machine.set_limits(of_machine);
-    }
-
     /// The agent's conversation from an earlier task, where it can go on: with the same model, system prompt and tools.
     pub(super) fn carried_conversation(&mut self, agent: &str) -> Option<Box<Execution>> {
         let mut execution = self.carried.take(agent)?;
         let now = self.setup.agents.get(agent)?;
         let stable = prompt::system_prompt(now, &self.setup.place);
         let tools = self.setup.tools_of(now);
-        let log = execution.conversation();
-        let fits =
-            *execution.model() == now.model && log.system.starts_with(&stable) && *log.tools == tools[..];
+        let log = execution.dialogue.log();
+        let fits = *execution.dialogue.model() == now.model
+            && log.system.starts_with(&stable)
+            && *log.tools == tools[..];
         execution.break_off();
-        (fits && execution.can_resume()).then_some(execution)
+        (fits && execution.dialogue.can_resume()).then_some(execution)
     }
 }
 
@@ -211,12 +203,5 @@ impl Outcome {
                 .is_some_and(|error| error.code.is_of_provider() || error.code == ErrorCode::Blocked),
             Status::Verified | Status::Claimed | Status::Cancelled => false,
         }
-    }
-}
-
-impl SharedPart {
-    /// The same for the next task of the session, which has used nothing yet.
-    fn of_next_task(&self) -> Self {
-        Self::of(self.events_left())
     }
 }

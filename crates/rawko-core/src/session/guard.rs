@@ -68,8 +68,8 @@ impl Ledger {
             Some(BarredAgent { agent: agent.clone(), reason })
         });
         let barred = barred.collect();
-        self.facts = RunFacts {
-            changes: tree.changes.clone(),
+        self.task.facts = RunFacts {
+            changes: tree.changes().cloned(),
             verification,
             checks: self.setup.verify.as_ref().map(|_| self.checks().0),
             repetition: self.detector.noticed(),
@@ -77,7 +77,7 @@ impl Ledger {
             barred,
             earlier_tasks: self.carried.tasks.clone(),
             lost_work: self.carried.lost_work.clone(),
-            user_messages: self.words.for_arbiter(),
+            user_messages: self.user.words.for_arbiter(),
         };
     }
 
@@ -86,7 +86,7 @@ impl Ledger {
         if let Some(spent) = self.barred_by_budget(agent) {
             return Some(spent);
         }
-        let current = &self.machine.context().current_mode;
+        let current = &self.task.context().current_mode;
         if self.detector.pending_alarm() >= Alarm::Change && agent == current {
             return Some(self.circle());
         }
@@ -106,7 +106,7 @@ impl Ledger {
 
     /// Lets a decision stand unless it names an agent that may not work. Then the rules choose among the others.
     pub(super) fn guarded(&self, point: DecisionPoint, decision: Decision) -> Guarded {
-        let current = self.machine.context().current_mode.as_str();
+        let current = self.task.context().current_mode.as_str();
         let target = match (&decision, point) {
             (Decision::SelectMode { mode, .. }, _) => mode.as_str(),
             (Decision::Continue { .. }, _) | (Decision::Retry { .. }, DecisionPoint::Select) => current,
@@ -129,7 +129,7 @@ impl Ledger {
             others.retain(|name| *name != current);
         }
         others.retain(|name| self.barred_by_budget(name).is_none());
-        let last = self.machine.context().history.last();
+        let last = self.task.context().history.last();
         let successor = last.and_then(|last| {
             let transitions = &self.setup.agents.get(&last.agent)?.config.transitions;
             follow(transitions, last.facts.ended, last.result, last.facts.verdict)
@@ -153,19 +153,13 @@ impl Ledger {
         if self.detector.begin(from, to) { Err(self.stalled()) } else { Ok(()) }
     }
 
-    /// Whether another failure is one too many. Where it is that of going in circles, the run should say so.
-    pub(super) fn fails_for_good(&self) -> bool {
-        let failures = self.machine.context().consecutive_failures;
-        failures + 1 >= self.setup.limits.max_consecutive_failures
-    }
-
     /// The error that ends a run which would have to wait longer than it may last.
     pub(super) fn cannot_wait(&mut self, after_ms: u64) -> Option<ErrorInfo> {
         let left = self.remaining().time_left_ms?;
         if after_ms <= left {
             return None;
         }
-        self.limit = Some(LimitKind::Time);
+        self.task.limit = Some(LimitKind::Time);
         let message = format!(
             "the next attempt could begin in {} s, and the run's time is up in {} s (constraints.maxDuration)",
             after_ms / 1_000,
@@ -176,7 +170,7 @@ impl Ledger {
 
     /// The error that ends a run that repeats itself.
     pub(super) fn stalled(&mut self) -> ErrorInfo {
-        self.limit = Some(LimitKind::Stalled);
+        self.task.limit = Some(LimitKind::Stalled);
         ErrorInfo::new(ErrorCode::Stalled, format!("nothing new came any more: {}", self.circle()))
     }
 
@@ -193,7 +187,7 @@ impl Ledger {
         if alarm == Alarm::Nudge
             && let Some(Repetition { what, times, change_at, .. }) = self.detector.noticed()
         {
-            execution.remark(format!(
+            execution.inbox.remark(format!(
                 "You have done this {times} times, and nothing changed in between: {what}. Do something else, or `Report` how it stands. At {change_at} times your turn ends."
             ));
         }
@@ -202,7 +196,7 @@ impl Ledger {
         if alarm == Alarm::Nudge
             && let Some(Repetition { what, times, .. }) = self.detector.noticed()
         {
-            execution.remark(format!(
+            execution.inbox.remark(format!(
                 "{what}: {times} times now. Look for the cause elsewhere: what is run may not be what you change, or the failure not be what you think it is."
             ));
         }
@@ -215,7 +209,7 @@ impl Ledger {
         if alarm == Alarm::Nudge
             && let Some(Repetition { what, times, change_at, .. }) = self.detector.noticed()
         {
-            execution.remark(format!(
+            execution.inbox.remark(format!(
                 "This run has made no progress: {times} times {what}. Change what is missing, or `Report` how it stands and what keeps you. At {change_at} times your turn ends."
             ));
         }
@@ -223,7 +217,7 @@ impl Ledger {
 
     /// Counts the calls that were refused, like those that were made.
     pub(super) fn watch_refused(&mut self, execution: &mut Execution) {
-        for (call, outcome) in execution.take_refused() {
+        for (call, outcome) in execution.calls.take_refused() {
             let alarm = self.detector.refused(&call, &outcome);
             self.detector.raise(alarm);
         }

@@ -1,28 +1,23 @@
-//! What outlives a phase: the setup, the machine, what was spent, what is known of the tree, and the open effects.
+//! What outlives a phase: the setup, how the task stands, what was spent, what is known of the tree, and the open effects.
 //!
 //! Effects are numbered and checked here, for whatever phase issued them.
 
-use super::approvals::Approvals;
-use super::continuing::{CarriedOver, LastNumbers};
+use super::continuing::CarriedOver;
 use super::effect::{Effect, TimerPurpose};
+use super::failing::FailingCalls;
 use super::loop_detector::LoopDetector;
 use super::open_effects::{OpenEffect, OpenEffects};
-use super::pause::Pause;
-use super::phase::FailingCall;
-use super::shared::SharedPart;
 use super::spend::{Refusal, Spend};
-use super::steering::UserWords;
+use super::task_state::TaskState;
 use super::tree::TreeEvidence;
-use super::{EffectId, LimitKind, Reaction};
-use crate::agent::execution::Execution;
-use crate::arbiter::{HistoryStatistics, RunFacts, Sources};
-use crate::conversation::{ConversationId, ConversationLog};
-use crate::cost::PriceTable;
+use super::user_input::UserInput;
+use super::{EffectId, Reaction};
+use crate::arbiter::Sources;
+use crate::conversation::ConversationLog;
 use crate::error::ErrorInfo;
-use crate::machine::{AgentResult, Limits, Machine, Plan, PlanUpdates};
 use crate::note::Note;
 use crate::request::Purpose;
-use crate::setup::{ModelChoice, Setup};
+use crate::setup::{ModelChoice, RunLimits, Setup};
 use crate::time::Timestamp;
 use crate::usage::Usage;
 
@@ -30,106 +25,44 @@ use crate::usage::Usage;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Ledger {
     pub(super) setup: Setup,
-    pub(super) prices: PriceTable,
-    pub(super) machine: Machine,
     pub(super) now: Timestamp,
+    pub(super) task: TaskState,
     pub(super) open: OpenEffects,
-    last_conversation: ConversationId,
-    pub(super) statistics: HistoryStatistics,
     pub(super) spend: Spend,
-    pub(super) shared: SharedPart,
     pub(super) tree: TreeEvidence,
-    /// Tokens that the extractor of memories has used.
-    pub(super) extractor_tokens: u64,
     pub(super) detector: LoopDetector,
-    /// The machine's plan with the changes of executions that failed or were cancelled. The next execution that
-    /// completes hands it to the machine.
-    pub(super) drafted_plan: Option<Plan>,
-    /// The facts that the arbiter was last given.
-    pub(super) facts: RunFacts,
-    /// The limit that stops the run, once one does.
-    pub(super) limit: Option<LimitKind>,
-    /// The model call that is made again, while it fails.
-    pub(super) failing: Option<FailingCall>,
-    /// The arbiter's provider did not answer the last question, so that the rules decided.
-    pub(super) arbiter_is_down: bool,
-    /// How long the execution waited for models, in milliseconds, as far as its deadline has not been moved by it.
-    pub(super) waited_ms: u64,
-    /// What people have said to questions of this task.
-    pub(super) approvals: Approvals,
-    /// The user's pause, while it lasts.
-    pub(super) pause: Option<Pause>,
-    /// What the user has said during this task.
-    pub(super) words: UserWords,
-    /// Sessions that run in the same folder.
-    pub(super) beside: Vec<String>,
+    pub(super) failing: FailingCalls,
+    pub(super) user: UserInput,
     /// What earlier tasks of the session left.
     pub(super) carried: CarriedOver,
 }
 
 impl Ledger {
+    /// Of a session's first task.
     pub(super) fn new(at: Timestamp, setup: &Setup, shared_events: u64) -> Self {
-        let none = LastNumbers { effect: EffectId(0), conversation: 0 };
-        Self::after(at, setup, SharedPart::of(shared_events), none, CarriedOver::default())
-    }
-
-    /// Of a task that begins after others of the same session.
-    pub(super) fn after(
-        at: Timestamp,
-        setup: &Setup,
-        shared: SharedPart,
-        last: LastNumbers,
-        carried: CarriedOver,
-    ) -> Self {
-        let limits = Limits {
-            agents: setup.agents.keys().cloned().collect(),
-            max_iterations: carried.iterations.saturating_add(setup.limits.max_iterations),
-            max_consecutive_failures: setup.limits.max_consecutive_failures,
-        };
         Self {
             setup: setup.clone(),
-            prices: PriceTable::with_overrides(setup.prices.clone()),
-            machine: Machine::after(limits, carried.iterations),
             now: at,
-            open: OpenEffects::after(last.effect),
-            last_conversation: last.conversation,
-            statistics: HistoryStatistics::default(),
-            spend: Spend::default(),
-            shared,
+            task: TaskState::new(setup, 0),
+            open: OpenEffects::default(),
+            spend: Spend::new(setup, shared_events),
             tree: TreeEvidence::default(),
-            extractor_tokens: 0,
             detector: LoopDetector::default(),
-            drafted_plan: None,
-            facts: RunFacts::default(),
-            limit: None,
-            failing: None,
-            arbiter_is_down: false,
-            waited_ms: 0,
-            approvals: Approvals::default(),
-            pause: None,
-            words: UserWords::default(),
-            beside: Vec::new(),
-            carried,
+            failing: FailingCalls::default(),
+            user: UserInput::default(),
+            carried: CarriedOver::default(),
         }
     }
 
-    /// The numbers after which the next task goes on.
-    pub(super) fn last_numbers(&self) -> LastNumbers {
-        LastNumbers { effect: self.open.last(), conversation: self.last_conversation }
+    /// An event is about to be applied.
+    pub(super) fn before_event(&mut self, at: Timestamp) {
+        self.spend.before_event(at, self.task.own_iterations());
     }
 
-    /// Executions that this task has begun.
-    pub(super) fn own_iterations(&self) -> u32 {
-        self.iteration().saturating_sub(self.carried.iterations)
-    }
-
-    pub(super) fn iteration(&self) -> u32 {
-        self.machine.context().iteration_count
-    }
-
-    pub(super) fn new_conversation(&mut self) -> ConversationId {
-        self.last_conversation += 1;
-        self.last_conversation
+    /// The limits from now on.
+    pub(super) fn set_limits(&mut self, limits: &RunLimits) {
+        self.setup.limits = *limits;
+        self.task.set_limits(limits);
     }
 
     pub(super) fn start_timer(&mut self, purpose: TimerPurpose, after_ms: u64, reaction: &mut Reaction) {
@@ -151,12 +84,6 @@ impl Ledger {
         self.start_timer(purpose, left, reaction);
     }
 
-    /// The agent waited for a model for so long, which is not its working time.
-    pub(super) fn waited(&mut self, ms: u64) {
-        self.waited_ms = self.waited_ms.saturating_add(ms);
-        self.spend.agents_paused(ms);
-    }
-
     /// Starts the timer of an execution or an agent again whose time is not up yet, because a part of it was spent waiting
     /// for a model. Returns whether it did.
     pub(super) fn extend(&mut self, purpose: TimerPurpose, reaction: &mut Reaction) -> bool {
@@ -166,7 +93,7 @@ impl Ledger {
         let left = if purpose == TimerPurpose::AgentBudget {
             self.running_agent_time_left().unwrap_or(0)
         } else {
-            std::mem::take(&mut self.waited_ms)
+            self.spend.take_waited()
         };
         if left > 0 {
             self.start_timer(purpose, left, reaction);
@@ -208,7 +135,7 @@ impl Ledger {
     /// Ends every open effect but the run's deadline, and stops the clocks of the agents. Returns what abandoned calls of
     /// an agent's own model consumed.
     pub(super) fn abandon_phase(&mut self, reaction: &mut Reaction) -> Usage {
-        self.stop_work_timers();
+        self.spend.stop_work(self.now);
         self.abandon(|effect| !effect.is_run_deadline(), reaction)
     }
 
@@ -216,7 +143,7 @@ impl Ledger {
     pub(super) fn abandon(&mut self, which: impl Fn(OpenEffect) -> bool, reaction: &mut Reaction) -> Usage {
         let mut consumed = Usage::default();
         for id in self.open.remove(which) {
-            consumed += self.settle_abandoned(id, reaction).unwrap_or_default();
+            consumed += self.spend.settle_abandoned(id, reaction).unwrap_or_default();
             reaction.effects.push(Effect::Abandon { id });
         }
         consumed
@@ -224,50 +151,16 @@ impl Ledger {
 
     pub(super) fn sources(&self) -> Sources<'_> {
         Sources {
-            context: self.machine.context(),
-            draft: self.drafted_plan.as_ref(),
-            limits: self.machine.limits(),
-            statistics: &self.statistics,
-            tokens_used: self.run_tokens(),
-            facts: &self.facts,
+            context: self.task.context(),
+            draft: self.task.draft(),
+            limits: self.task.limits(),
+            statistics: self.task.statistics(),
+            tokens_used: self.spend.run_tokens(),
+            facts: &self.task.facts,
             now: self.now,
             paused_ms: self.spend.paused_ms(),
-            earlier_iterations: self.carried.iterations,
+            earlier_iterations: self.task.earlier_iterations(),
             setup: Some(&self.setup),
-        }
-    }
-
-    /// The plan as arbiter and agents should see it.
-    pub(super) fn effective_plan(&self) -> Option<&Plan> {
-        self.drafted_plan.as_ref().or(self.machine.context().plan.as_ref())
-    }
-
-    /// The same with the changes of `execution`.
-    pub(super) fn plan_with(&self, execution: &Execution) -> Option<Plan> {
-        let plan = self.effective_plan().cloned();
-        let Some(draft) = execution.plan_so_far() else { return plan };
-        let mut merged = plan.unwrap_or_default();
-        merged.merge(draft.clone());
-        Some(merged)
-    }
-
-    /// Keeps the plan changes of an execution that fails or is cancelled. The machine takes a plan over only when an
-    /// execution completes (`docs/spec/machine.md`).
-    pub(super) fn keep_draft(&mut self, execution: &Execution) {
-        if execution.plan_so_far().is_some() {
-            self.drafted_plan = self.plan_with(execution);
-        }
-    }
-
-    /// Adds to the result of an execution that completes what those before it had drafted.
-    pub(super) fn hand_over_draft(&self, result: &mut AgentResult) {
-        let Some(Plan { steps, current_step_index, is_complete }) = self.drafted_plan.clone() else { return };
-        if result.plan_updates.is_none() {
-            result.plan_updates = Some(PlanUpdates {
-                steps: Some(steps),
-                current_step_index: Some(current_step_index),
-                is_complete: Some(is_complete),
-            });
         }
     }
 }

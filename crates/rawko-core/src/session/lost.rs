@@ -157,10 +157,10 @@ impl Run {
         let tell = |execution: &mut Execution| {
             let agent = execution.agent().to_owned();
             for job in jobs.iter().filter(|job| job.agent == agent) {
-                execution.tell(job.words());
+                execution.inbox.tell(job.words());
             }
             if let Some(words) = &words {
-                execution.tell(words.clone());
+                execution.inbox.tell(words.clone());
             }
         };
         let current = self.phase.execution_mut().into_iter().chain(self.previous.as_deref_mut());

@@ -10,13 +10,13 @@
 //! A run (`run.rs`) is its phase (`phase/`), which owns what only matters while it lasts, and its ledger (`ledger.rs`), which
 //! outlives phases.
 
-mod agent_spend;
 mod answer;
 mod approvals;
 mod continuing;
 mod effect;
 mod event;
 mod exchange;
+mod failing;
 mod guard;
 mod ledger;
 mod loop_detector;
@@ -28,12 +28,13 @@ mod pause;
 mod phase;
 mod prefix;
 mod run;
-mod shared;
 mod spend;
 mod stagnation;
 mod steering;
 mod summary;
+mod task_state;
 mod tree;
+mod user_input;
 
 pub use answer::{EffectAnswer, KeptMemory};
 pub use effect::{Effect, TimerPurpose};
@@ -43,7 +44,7 @@ pub use guard::GUARD_RULE;
 pub use lost::{Lost, LostJob, LostWork};
 pub use outcome::{EndedTask, LimitKind, Outcome, Status};
 pub use phase::{PhaseKind, phase_diagram};
-pub use shared::{Shared, SoFar};
+pub use spend::{Shared, SoFar};
 pub use steering::Override;
 
 pub use crate::conversation::{ConversationId, ConversationLog};
@@ -115,13 +116,13 @@ impl Session {
     /// The machine's state.
     #[must_use]
     pub fn state(&self) -> State {
-        self.run.as_ref().map_or(State::Idle, |run| run.ledger.machine.state())
+        self.run.as_ref().map_or(State::Idle, |run| run.ledger.task.state())
     }
 
     /// The machine's context, once a task has begun.
     #[must_use]
     pub fn context(&self) -> Option<&Context> {
-        self.run.as_ref().map(|run| run.ledger.machine.context())
+        self.run.as_ref().map(|run| run.ledger.task.context())
     }
 
     /// The setup of the run, including reloads, once a task has begun.
@@ -141,7 +142,7 @@ impl Session {
     #[must_use]
     pub fn waits_to_retry(&self) -> Option<(&ErrorInfo, u32)> {
         let run = self.run.as_ref()?;
-        Some((run.phase.waits_because_of()?, run.ledger.next_attempt()))
+        Some((run.phase.waits_because_of()?, run.ledger.failing.next_attempt()))
     }
 
     /// The question that waits for a person, if one does, and the effect that asks it.
@@ -177,7 +178,7 @@ impl Session {
     /// What the agent that worked last has said at its end, once one has.
     #[must_use]
     pub fn last_words(&self) -> Option<&str> {
-        let history = &self.run.as_ref()?.ledger.machine.context().history;
+        let history = &self.run.as_ref()?.ledger.task.context().history;
         history.iter().rev().find_map(|entry| entry.output.as_deref())
     }
 
@@ -191,13 +192,13 @@ impl Session {
     /// sessions share.
     #[must_use]
     pub fn reserved_cost(&self, effect: EffectId) -> Option<f64> {
-        self.run.as_ref()?.ledger.reserved_cost(effect)
+        self.run.as_ref()?.ledger.spend.reserved_cost(effect)
     }
 
     /// What an open `CallModel` costs that used so much, in US dollars; 0 if its model's price is not known.
     #[must_use]
     pub fn call_cost(&self, effect: EffectId, usage: &Usage) -> Option<f64> {
-        self.run.as_ref()?.ledger.call_cost(effect, usage)
+        self.run.as_ref()?.ledger.spend.call_cost(effect, usage)
     }
 
     /// Whether the run has ended, and what its last work changed in the tree is not known: the execution before which the
@@ -211,7 +212,7 @@ impl Session {
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {
         let run = self.run.as_ref()?;
-        let state = run.ledger.machine.state();
+        let state = run.ledger.task.state();
         state.is_final().then(|| run.ledger.outcome(state))
     }
 
@@ -233,13 +234,13 @@ impl Session {
     /// The executions begun so far, those of earlier tasks included.
     #[must_use]
     pub fn executions(&self) -> u32 {
-        self.run.as_ref().map_or(0, |run| run.ledger.iteration())
+        self.run.as_ref().map_or(0, |run| run.ledger.task.iteration())
     }
 
     /// The executions of earlier tasks: the present one's have higher numbers.
     #[must_use]
     pub fn earlier_executions(&self) -> u32 {
-        self.run.as_ref().map_or(0, |run| run.ledger.carried.iterations)
+        self.run.as_ref().map_or(0, |run| run.ledger.task.earlier_iterations())
     }
 
     /// Why a command of the user would change nothing now, as [`Note::Steered`] will say; `None` if it would be carried out.
@@ -254,7 +255,7 @@ impl Session {
     /// Since when the user has paused the run, if it is paused.
     #[must_use]
     pub fn paused_since(&self) -> Option<Timestamp> {
-        self.run.as_ref()?.ledger.pause.as_ref().map(|pause| pause.since)
+        self.run.as_ref()?.ledger.user.pause.as_ref().map(|pause| pause.since)
     }
 
     /// Effects that are still to be answered, oldest first.

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ledger::Ledger;
-use super::shared::Shared;
+use super::spend::Shared;
 use super::tree::Freshness;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::facts::{Proof, Verification};
@@ -233,26 +233,26 @@ impl Outcome {
 impl Ledger {
     /// The outcome of a run that cannot continue because of `error`.
     pub(super) fn broken_off(&self, at: Timestamp, error: ErrorInfo) -> Outcome {
-        let own = self.own_calls();
+        let own = self.spend.own_calls();
         Outcome {
             status: Status::Failed,
             summary: error.message.clone(),
-            agent_summary: self.last_report(),
-            iterations: self.own_iterations(),
+            agent_summary: self.task.last_report(),
+            iterations: self.task.own_iterations(),
             usage: own.usage,
             cost_usd: own.cost_usd(),
             shared: self.shared_part(),
             files_modified: self.tree.files(),
             more_files_modified: self.tree.more_files(),
             files_modified_partial: self.tree.is_unseen(),
-            duration_ms: self.own_duration(at),
+            duration_ms: self.spend.own_duration(at),
             limit: None,
             proof: None,
             doubt: None,
             verification: self.tree.fresh().cloned(),
             error: Some(error),
             earlier_tasks: self.carried.ended.clone(),
-            beside: self.beside.clone(),
+            beside: self.tree.beside.clone(),
         }
     }
 
@@ -277,7 +277,7 @@ impl Ledger {
 
     /// How a run that reached a final state ended.
     pub(super) fn outcome(&self, state: State) -> Outcome {
-        let context = self.machine.context();
+        let context = self.task.context();
         let error = context.last_error.as_ref().map(|failure| failure.error.clone());
         let stops = |error: &ErrorInfo| matches!(error.code, ErrorCode::BudgetExceeded | ErrorCode::Stalled);
         let out_of_budget = error.as_ref().is_some_and(stops);
@@ -299,10 +299,10 @@ impl Ledger {
             (Status::Verified | Status::Claimed, decision) => {
                 decision.as_ref().map(|decision| decision.reason().to_owned())
             }
-            (Status::Failed | Status::Limited | Status::Cancelled, _) => self.last_report(),
+            (Status::Failed | Status::Limited | Status::Cancelled, _) => self.task.last_report(),
         };
         let summary = match (status, &error) {
-            (Status::Verified, _) => format!("{}{}", self.proven(), self.against_the_end()),
+            (Status::Verified, _) => format!("{}{}", self.tree.proven(), self.against_the_end()),
             (Status::Claimed, _) => {
                 let why = doubt.as_ref().map(|doubt| doubt.message.clone()).unwrap_or_default();
                 let is_red = doubt.as_ref().is_some_and(|doubt| doubt.reason == DoubtReason::RedBefore);
@@ -314,7 +314,11 @@ impl Ledger {
                 format!("Stopped: {}.{}", error.message, self.achieved())
             }
             (Status::Limited, ..) => {
-                format!("Stopped: all {} iterations are used up.{}", self.own_iterations(), self.achieved())
+                format!(
+                    "Stopped: all {} iterations are used up.{}",
+                    self.task.own_iterations(),
+                    self.achieved()
+                )
             }
             (Status::Failed, Some(error)) => {
                 let times = context.consecutive_failures;
@@ -329,20 +333,20 @@ impl Ledger {
             (Status::Failed, None) => "Failed.".to_owned(),
         };
         let keeps_error = matches!(status, Status::Failed | Status::Limited);
-        let own = self.own_calls();
+        let own = self.spend.own_calls();
         Outcome {
             status,
             summary,
             agent_summary: agent_summary.filter(|words| !words.trim().is_empty()),
-            iterations: self.own_iterations(),
+            iterations: self.task.own_iterations(),
             usage: own.usage,
             cost_usd: own.cost_usd(),
             shared: self.shared_part(),
             files_modified: self.tree.files(),
             more_files_modified: self.tree.more_files(),
             files_modified_partial: self.tree.is_unseen(),
-            duration_ms: self.own_duration(self.now),
-            limit: match self.limit {
+            duration_ms: self.spend.own_duration(self.now),
+            limit: match self.task.limit {
                 _ if status != Status::Limited => None,
                 // The error that ended the run names it, though the iterations are used up as well.
                 Some(limit) if out_of_budget => Some(limit),
@@ -354,7 +358,7 @@ impl Ledger {
             verification: self.tree.fresh().cloned(),
             error: error.filter(|_| keeps_error),
             earlier_tasks: self.carried.ended.clone(),
-            beside: self.beside.clone(),
+            beside: self.tree.beside.clone(),
         }
     }
 }

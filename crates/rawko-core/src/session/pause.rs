@@ -54,7 +54,7 @@ impl OpenEffect {
 impl Ledger {
     /// Keeps an answer back until the run goes on.
     pub(super) fn hold(&mut self, held: HeldAnswer) {
-        if let Some(pause) = &mut self.pause {
+        if let Some(pause) = &mut self.user.pause {
             self.open.hold(held.effect);
             pause.held.push(held);
         }
@@ -62,7 +62,7 @@ impl Ledger {
 
     /// Notes from when on a paused run stands still.
     pub(super) fn watch_pause(&mut self) {
-        let Some(pause) = &mut self.pause else { return };
+        let Some(pause) = &mut self.user.pause else { return };
         let goes_on =
             |id: EffectId| !self.open.is_held(id) && self.open.get(id).is_some_and(OpenEffect::is_under_way);
         if !self.open.ids().any(goes_on) {
@@ -73,17 +73,19 @@ impl Ledger {
 
 impl Run {
     pub(super) fn pause(&mut self, reaction: &mut Reaction) {
-        self.ledger.pause = Some(Pause { since: self.ledger.now, still_since: None, held: Vec::new() });
+        self.ledger.user.pause = Some(Pause { since: self.ledger.now, still_since: None, held: Vec::new() });
         reaction.notes.push(Note::RunPaused);
     }
 
     /// Ends the pause, which lasted until `until`, and returns the answers that were kept back.
     pub(super) fn end_pause(&mut self, until: Timestamp, reaction: &mut Reaction) -> Vec<HeldAnswer> {
-        let Some(Pause { since, still_since, held }) = self.ledger.pause.take() else { return Vec::new() };
+        let Some(Pause { since, still_since, held }) = self.ledger.user.pause.take() else {
+            return Vec::new();
+        };
         // These take their own wait off the working time.
         let counts_itself = matches!(self.phase, Phase::Retrying(_) | Phase::Working(_, Step::Approving(_)));
         if let Some(still_since) = still_since.filter(|_| !counts_itself) {
-            self.ledger.waited(until.since(still_since));
+            self.ledger.spend.waited(until.since(still_since));
         }
         reaction.notes.push(Note::RunUnpaused { after_ms: until.since(since) });
         held

@@ -35,7 +35,7 @@ impl Run {
         let mut reaction = Reaction::default();
         run.start_clock(setup, &mut reaction);
         run.begin(task, &mut reaction);
-        run.ledger.after_event();
+        run.ledger.spend.after_event();
         (run, reaction)
     }
 
@@ -80,11 +80,8 @@ impl Run {
                 // Who resumes a paused run wants it to go on.
                 let held = self.end_pause(before, &mut reaction);
                 let paused = at.since(before);
-                self.ledger.paused(paused);
-                if let Some(failing) = &mut self.ledger.failing {
-                    failing.paused(paused);
-                }
-                self.ledger.arbiter_is_down = false;
+                self.ledger.spend.paused(paused, at);
+                self.ledger.failing.resumed(paused);
                 // What was written in the meantime is unknown.
                 self.ledger.tree.touched();
                 if let Some(verify) = verify {
@@ -117,13 +114,13 @@ impl Run {
             Event::FinalTreeInspected { inspection } => self.seen_at_the_end(inspection, &mut reaction),
             Event::RanBeside { sessions } => self.ran_beside(sessions, &mut reaction),
             Event::AgentsReloaded { agents } => {
-                self.ledger.machine.set_agents(agents.keys().cloned().collect());
+                self.ledger.task.set_agents(agents.keys().cloned().collect());
                 self.ledger.setup.agents.clone_from(agents);
-                self.ledger.budgets_changed();
+                self.ledger.spend.budgets_changed();
             }
         }
         self.ledger.watch_pause();
-        self.ledger.after_event();
+        self.ledger.spend.after_event();
         reaction
     }
 
@@ -136,7 +133,7 @@ impl Run {
             return;
         };
         self.settle(id, answer, reaction);
-        if self.ledger.pause.is_some() && !effect.is_run_deadline() {
+        if self.ledger.user.pause.is_some() && !effect.is_run_deadline() {
             self.ledger.hold(HeldAnswer { effect: id, answer: answer.clone(), limit });
             return;
         }
@@ -177,11 +174,11 @@ impl Run {
                 self.ledger.spend.release(id);
             }
             EffectAnswer::ModelReplied { usage, .. } => {
-                self.ledger.answered_again(self.phase.execution().is_some());
-                self.ledger.settle(id, *usage, reaction);
+                self.ledger.failing.answered(self.phase.execution().is_some());
+                self.ledger.spend.settle(id, *usage, reaction);
             }
             EffectAnswer::ModelFailed { usage, .. } => {
-                if let Some(consumed) = self.ledger.settle_failed(id, *usage, reaction) {
+                if let Some(consumed) = self.ledger.spend.settle_failed(id, *usage, reaction) {
                     self.phase.charge(consumed);
                 }
             }
@@ -247,22 +244,17 @@ impl Run {
 
     /// Gives the machine an event and records what changed. Returns what the machine wants.
     fn transition(&mut self, event: &MachineEvent, reaction: &mut Reaction) -> Vec<MachineEffect> {
-        let from = self.ledger.machine.state();
-        let executions = self.ledger.machine.context().history.len();
-        let step = self.ledger.machine.apply(self.ledger.now, event);
+        let from = self.ledger.task.state();
+        let executions = self.ledger.task.context().history.len();
+        let step = self.ledger.task.apply(self.ledger.now, event);
         reaction.ignored |= step.ignored;
-        if !step.ignored && matches!(event, MachineEvent::AgentComplete { .. }) {
-            // The machine has taken over what was drafted.
-            self.ledger.drafted_plan = None;
-        }
-        if self.ledger.machine.context().history.len() > executions {
-            self.ledger.detector.execution_ended(self.ledger.machine.context().plan.as_ref());
+        if self.ledger.task.context().history.len() > executions {
+            self.ledger.detector.execution_ended(self.ledger.task.context().plan.as_ref());
             let execution = self.phase.execution().or(self.previous.as_deref());
             self.ledger.judge_memories(execution, reaction);
         }
-        let context = self.ledger.machine.context();
-        self.ledger.statistics.update(&context.history);
-        let to = self.ledger.machine.state();
+        let context = self.ledger.task.context();
+        let to = self.ledger.task.state();
         if from != to {
             reaction.notes.push(Note::StateChanged { from, to, iteration: context.iteration_count });
         }
@@ -274,27 +266,26 @@ impl Run {
         let _ = self.end_pause(self.ledger.now, reaction);
         let mut phase = std::mem::take(&mut self.phase);
         if let Some(execution) = phase.execution_mut() {
-            execution.forget_unheard();
+            execution.inbox.forget_unheard();
         }
         if state == State::Executing
             && let Some(execution) = phase.execution()
         {
-            self.ledger.keep_draft(execution);
+            self.ledger.task.keep_draft(execution);
         }
         if let Some(execution) = phase.into_execution() {
             self.ledger.carried.keep(execution);
         }
-        if let (MachineEvent::SkipStep, Some(draft)) = (event, &mut self.ledger.drafted_plan) {
-            // A step that is skipped is skipped in the draft too, which would bring it back otherwise.
-            draft.skip_current_step();
+        if *event == MachineEvent::SkipStep {
+            self.ledger.task.skip_drafted_step();
         }
         self.ledger.abandon_phase(reaction);
     }
 
     fn finish(&mut self, state: State, reaction: &mut Reaction) {
         self.phase = Phase::Idle;
-        self.ledger.pause = None;
-        if self.ledger.words.are_unread() && state != State::Cancelled {
+        self.ledger.user.pause = None;
+        if self.ledger.user.words.are_unread() && state != State::Cancelled {
             reaction.warn("the run ended before an agent had read what you said last");
         }
         if let Some(execution) = self.previous.take() {
@@ -309,8 +300,8 @@ impl Run {
     /// The execution before which the tree was last kept, where the run has ended and what its last work changed is not
     /// known.
     pub(super) fn unseen_tree(&self) -> Option<u32> {
-        let Ledger { machine, tree, .. } = &self.ledger;
-        let is_unseen = machine.state().is_final() && tree.is_unseen();
+        let Ledger { task, tree, .. } = &self.ledger;
+        let is_unseen = task.state().is_final() && tree.is_unseen();
         (is_unseen && tree.checkpoint_taken > 0).then_some(tree.checkpoint_taken)
     }
 
@@ -321,15 +312,15 @@ impl Run {
             return;
         }
         self.ledger.tree.inspected(inspection);
-        let outcome = Box::new(self.ledger.outcome(self.ledger.machine.state()));
+        let outcome = Box::new(self.ledger.outcome(self.ledger.task.state()));
         reaction.effects.push(Effect::Finish { outcome });
     }
 
     /// What others change is seen as the session's own, so its outcome names them.
     fn ran_beside(&mut self, sessions: &[String], reaction: &mut Reaction) {
-        let known = &mut self.ledger.beside;
+        let known = &mut self.ledger.tree.beside;
         let new: Vec<String> = sessions.iter().filter(|session| !known.contains(session)).cloned().collect();
-        if new.is_empty() || self.ledger.machine.state().is_final() {
+        if new.is_empty() || self.ledger.task.state().is_final() {
             reaction.ignored = true;
             return;
         }
@@ -346,7 +337,8 @@ impl Run {
         }
         let mut request = self.phase.request()?;
         self.ledger.spend.limit_answer(id, &mut request);
-        request.is_repeat = self.ledger.is_repeating(self.phase.execution().is_some());
+        let is_patient = self.ledger.setup.retry.is_some_and(|retry| retry.patience_ms > 0);
+        request.is_repeat = self.ledger.failing.is_repeating(self.phase.execution().is_some(), is_patient);
         Some(request)
     }
 

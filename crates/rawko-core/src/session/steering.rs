@@ -87,7 +87,7 @@ impl UserWords {
 
     /// A request of `execution` goes out: it holds all that its agent was told.
     pub(super) fn read_by(&mut self, execution: &Execution) {
-        self.read = self.read.max(execution.heard());
+        self.read = self.read.max(execution.inbox.heard());
     }
 
     /// The last messages, for the arbiter.
@@ -135,18 +135,18 @@ impl Run {
 
     /// Why a command has no meaning now; `None` if it has one.
     pub(super) fn refusal(&self, command: &Override) -> Option<String> {
-        let machine = &self.ledger.machine;
-        if !matches!(machine.state(), State::Selecting | State::Executing | State::Evaluating) {
+        let task = &self.ledger.task;
+        if !matches!(task.state(), State::Selecting | State::Executing | State::Evaluating) {
             return Some("the run is over".to_owned());
         }
-        let is_paused = self.ledger.pause.is_some();
+        let is_paused = self.ledger.user.pause.is_some();
         match command {
-            Override::ForceAgent { agent } if !machine.limits().knows(agent) => {
-                let agents = machine.limits().agents.join(", ");
+            Override::ForceAgent { agent } if !task.limits().knows(agent) => {
+                let agents = task.limits().agents.join(", ");
                 Some(format!("there is no agent `{agent}` (there are: {agents})"))
             }
-            Override::SkipStep if machine.context().plan.is_none() => Some(self.no_plan()),
-            Override::Retry if machine.context().current_mode.is_empty() => {
+            Override::SkipStep if task.context().plan.is_none() => Some(self.no_plan()),
+            Override::Retry if task.context().current_mode.is_empty() => {
                 Some("no agent has worked yet".to_owned())
             }
             Override::Pause if is_paused => Some("it is paused already".to_owned()),
@@ -163,13 +163,13 @@ impl Run {
 
     /// Why no step can be skipped. The plan that an agent has drafted is shown before it is the machine's.
     fn no_plan(&self) -> String {
-        let drafts = |execution: &&Execution| self.ledger.plan_with(execution).is_some();
+        let drafts = |execution: &&Execution| self.ledger.task.plan_with(execution).is_some();
         match self.phase.execution().filter(drafts) {
             Some(execution) => format!(
                 "the plan is a draft of {}; its steps can be skipped once that agent has reported",
                 execution.agent()
             ),
-            None if self.ledger.drafted_plan.is_some() => {
+            None if self.ledger.task.draft().is_some() => {
                 "the plan is the draft of an agent that broke off; its steps can be skipped once an agent has reported"
                     .to_owned()
             }
@@ -190,9 +190,9 @@ impl Run {
 
     fn said(&mut self, text: &str) {
         let text = keep_ends(text.trim(), SAID_BYTES);
-        self.ledger.words.all.push(text.clone());
+        self.ledger.user.words.all.push(text.clone());
         if let Some(execution) = self.phase.listener() {
-            execution.hear(text);
+            execution.inbox.hear(text);
         }
     }
 }
@@ -200,11 +200,11 @@ impl Run {
 impl Ledger {
     /// What replaces a COMPLETE while no agent has read what the user said last; `None` if the COMPLETE stands.
     pub(super) fn must_be_read(&self, point: DecisionPoint) -> Option<Decision> {
-        if !self.words.are_unread() {
+        if !self.user.words.are_unread() {
             return None;
         }
         let reason = "the user has said something that no agent has read yet";
-        let current = self.machine.context().current_mode.as_str();
+        let current = self.task.context().current_mode.as_str();
         let may_work = |name: &str| self.bar(name).is_none();
         if !current.is_empty() && self.setup.agents.contains_key(current) && may_work(current) {
             let reason = reason.to_owned();

@@ -2,31 +2,31 @@
 //! checks said. What is not known is left out.
 
 use super::ledger::Ledger;
-use super::tree::Freshness;
+use super::tree::{Freshness, TreeEvidence};
 use crate::arbiter::RedCheck;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::facts::{CheckResult, CommandEffect, Standing, VERIFY, Verification};
-use crate::machine::StepStatus;
-use crate::text::truncate;
 
 /// Files that are named; the outcome lists all of them.
 const FILES: usize = 5;
-/// Characters of the last report.
-const REPORT_CHARS: usize = 1_000;
 
 impl Ledger {
     /// One sentence for each thing that is known, each with a space before it.
     pub(super) fn achieved(&self) -> String {
-        let sentences =
-            [self.plan_progress(), self.changed_files(), self.last_verification(), self.last_check()];
+        let sentences = [
+            self.task.plan_progress(),
+            self.tree.changed_files(),
+            self.tree.last_verification(),
+            self.last_check(),
+        ];
         sentences.into_iter().flatten().map(|sentence| format!(" {sentence}")).collect()
     }
 
     /// For a run that failed with `error`: how often the last agent was tried, and what the checks say beyond that.
     pub(super) fn tried(&self, error: &ErrorInfo) -> String {
         let ends_it = error.code == ErrorCode::ConfigError && error.tool.as_deref() == Some(VERIFY);
-        let verification = self.last_verification().filter(|_| !ends_it);
-        let sentences = [self.attempts(), verification, self.last_check()];
+        let verification = self.tree.last_verification().filter(|_| !ends_it);
+        let sentences = [self.task.attempts(), verification, self.last_check()];
         sentences.into_iter().flatten().map(|sentence| format!(" {sentence}")).collect()
     }
 
@@ -44,7 +44,7 @@ impl Ledger {
         let is_verified = self.tree.fresh().is_some_and(Verification::passed);
         // What passed after a change is newer than the check.
         let red = self.red_check().filter(|red| !is_verified || red.followed_by == CommandEffect::Reads);
-        let rejected = self.unanswered_rejection().map(|agent| {
+        let rejected = self.task.unanswered_rejection().map(|agent| {
             format!("{agent} rejected the work; it was changed since, and {agent} did not judge it again.")
         });
         let fresh = self.tree.fresh();
@@ -57,27 +57,14 @@ impl Ledger {
         sentences.map(|sentence| format!(" {sentence}")).collect()
     }
 
-    fn attempts(&self) -> Option<String> {
-        let last = self.machine.context().history.last()?;
-        let failed = self.failures_of(&last.agent);
-        let times = if failed == 1 { "once".to_owned() } else { format!("{failed} times in a row") };
-        (failed > 0).then(|| format!("{} was tried {times}.", last.agent))
-    }
-
     fn last_check(&self) -> Option<String> {
         self.red_check().map(|red| as_sentence(&red))
     }
+}
 
-    fn plan_progress(&self) -> Option<String> {
-        let steps = &self.machine.context().plan.as_ref().filter(|plan| !plan.steps.is_empty())?.steps;
-        let count = |status| steps.iter().filter(|step| step.status == status).count();
-        let (done, skipped) = (count(StepStatus::Complete), count(StepStatus::Skipped));
-        let skipped = if skipped == 0 { String::new() } else { format!(", {skipped} left out") };
-        Some(format!("Plan: {done} of {} steps done{skipped}.", steps.len()))
-    }
-
+impl TreeEvidence {
     fn changed_files(&self) -> Option<String> {
-        let files = self.tree.files();
+        let files = self.files();
         let named = files.iter().take(FILES).cloned().collect::<Vec<_>>().join(", ");
         let more = match files.len().saturating_sub(FILES) {
             0 => String::new(),
@@ -87,7 +74,7 @@ impl Ledger {
     }
 
     fn last_verification(&self) -> Option<String> {
-        let (verification, freshness) = self.tree.verification.as_ref()?;
+        let (verification, freshness) = self.verification.as_ref()?;
         let how = match verification.worst() {
             None if verification.runs.is_empty() => return None,
             None => match verification.worse_other() {
@@ -106,15 +93,9 @@ impl Ledger {
         Some(format!("{how}{since}."))
     }
 
-    /// The last report of an agent.
-    pub(super) fn last_report(&self) -> Option<String> {
-        let output = self.machine.context().history.iter().rev().find_map(|entry| entry.output.as_deref())?;
-        Some(truncate(output, REPORT_CHARS))
-    }
-
     /// What the checks of a verified run prove.
     pub(super) fn proven(&self) -> String {
-        let Some(verification) = self.tree.fresh() else { return String::new() };
+        let Some(verification) = self.fresh() else { return String::new() };
         let list = |commands: Vec<&str>| {
             commands.iter().map(|command| format!("`{command}`")).collect::<Vec<_>>().join(", ")
         };

@@ -16,20 +16,18 @@ pub(super) struct TreeEvidence {
     pub(super) had_last_checks: bool,
     /// The checks ran within the event that is handled now.
     pub(super) just_checked: bool,
-    /// What the run had changed when the tree was last inspected.
-    pub(super) changes: Option<DiffStat>,
-    /// The same as a patch, where that is known.
-    pub(super) patch: Option<String>,
+    /// What was seen when the tree was last inspected.
+    inspection: Option<TreeInspection>,
     /// Files that tools wrote, in order of their first writing; bounded.
     written: Vec<String>,
-    /// The files that the run had changed when the tree was last inspected, by path.
-    changed: Vec<String>,
     /// Whether a call that reports no files of its own has begun since then.
     unseen: bool,
     /// The last execution before which a checkpoint was taken or tried.
     pub(super) checkpoint_tried: u32,
     /// The last execution before which a checkpoint was taken: the tree can be compared with it.
     pub(super) checkpoint_taken: u32,
+    /// Sessions that run in the same folder: what they change is seen as the run's own.
+    pub(super) beside: Vec<String>,
 }
 
 /// Whether what was seen still holds.
@@ -75,7 +73,7 @@ impl TreeEvidence {
 
     /// Whether the run changed something, or may have.
     pub(super) fn has_changed(&self) -> bool {
-        let changed = self.changes.as_ref().map(|changes| !changes.is_empty());
+        let changed = self.changes().map(|changes| !changes.is_empty());
         changed.unwrap_or(self.unseen || !self.written.is_empty()) || !self.written.is_empty()
     }
 
@@ -114,23 +112,30 @@ impl TreeEvidence {
             // What was written since is not in the tree, or was undone.
             *freshness = Freshness::Fresh;
         }
-        self.changes = Some(inspection.run.clone());
-        self.changed.clone_from(&inspection.files);
-        self.patch.clone_from(&inspection.patch);
+        self.inspection = Some(inspection.clone());
         self.unseen = false;
+    }
+
+    /// What the run had changed when the tree was last inspected.
+    pub(super) fn changes(&self) -> Option<&DiffStat> {
+        self.inspection.as_ref().map(|seen| &seen.run)
+    }
+
+    /// The same as a patch, where that is known.
+    pub(super) fn patch(&self) -> Option<&str> {
+        self.inspection.as_ref()?.patch.as_deref()
     }
 
     /// The files that the run changed, as far as it is known: what the tree showed, commands' work included, and what
     /// tools wrote, which git may ignore.
     pub(super) fn files(&self) -> Vec<String> {
-        let mut files = self.changed.clone();
-        files.extend(self.written.iter().filter(|file| !self.changed.contains(file)).cloned());
-        files
+        let changed = self.inspection.as_ref().map(|seen| seen.files.as_slice()).unwrap_or_default();
+        changed.iter().chain(self.written.iter().filter(|file| !changed.contains(file))).cloned().collect()
     }
 
     /// How many files the run changed besides those that `files` lists, at least.
     pub(super) fn more_files(&self) -> u32 {
-        let all = self.changes.as_ref().map_or(0, |run| run.files);
+        let all = self.changes().map_or(0, |run| run.files);
         all.saturating_sub(u32::try_from(self.files().len()).unwrap_or(u32::MAX))
     }
 }

@@ -1,13 +1,14 @@
 //! The calls of one turn: which are answered at once, which run when, what is recorded, and whether a report counts.
 
+use super::record::Reported;
 use super::unapproved::{Unapproved, called};
-use super::{AllowedCall, Execution, ExecutionStep, Judgement, Reported};
+use super::{AllowedCall, Execution, ExecutionStep, Judgement, unknown_outcome};
 use crate::agent::control::{REPORT, Report, UPDATE_PLAN, UpdatePlan};
 use crate::agent::prompt;
 use crate::agent::verdict::VerdictReport;
 use crate::error::ErrorCode;
 use crate::machine::Plan;
-use crate::message::{StopReason, ToolCall};
+use crate::message::{Content, StopReason, ToolCall};
 use crate::note::Note;
 use crate::policy::{MCP_CALL, is_control_tool, resolve_mcp_call};
 use crate::text::truncate;
@@ -16,7 +17,15 @@ use crate::tool::{Refusal, ToolAccess, ToolOutcome};
 /// Characters of a recorded command.
 pub(super) const COMMAND_CHARS: usize = 200;
 
-/// One tool call of the current turn.
+/// The tool calls of the current turn.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Calls {
+    slots: Vec<CallSlot>,
+    /// Those that were refused, until [`Self::take_refused`].
+    refused: Vec<(ToolCall, ToolOutcome)>,
+}
+
+/// One of them.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CallSlot {
     pub(super) call: ToolCall,
@@ -38,6 +47,112 @@ pub(super) enum SlotState {
         grants: Vec<Refusal>,
     },
     Done(ToolOutcome),
+}
+
+impl Calls {
+    /// A turn begins with these calls.
+    pub(super) fn begin(&mut self, slots: Vec<CallSlot>) {
+        self.slots = slots;
+    }
+
+    /// The turn is over.
+    pub(super) fn clear(&mut self) {
+        self.slots.clear();
+    }
+
+    /// The call at `slot`, if it is running.
+    pub(crate) fn running(&self, slot: usize) -> Option<AllowedCall> {
+        let entry = self.slots.get(slot)?;
+        match &entry.state {
+            SlotState::Running { access, rule, grants } => {
+                let (call, rule, grants) = (entry.call.clone(), rule.clone(), grants.clone());
+                Some(AllowedCall { slot, call, access: *access, rule, grants })
+            }
+            SlotState::Unapproved(_) | SlotState::Waiting { .. } | SlotState::Done(_) => None,
+        }
+    }
+
+    /// The call at `slot`, if it waits for a person.
+    pub(crate) fn unapproved(&self, slot: usize) -> Option<Unapproved> {
+        match &self.slots.get(slot)?.state {
+            SlotState::Unapproved(unapproved) => Some((**unapproved).clone()),
+            SlotState::Waiting { .. } | SlotState::Running { .. } | SlotState::Done(_) => None,
+        }
+    }
+
+    /// The calls that were refused since the last call of this method.
+    pub(crate) fn take_refused(&mut self) -> Vec<(ToolCall, ToolOutcome)> {
+        std::mem::take(&mut self.refused)
+    }
+
+    pub(super) fn refuse(&mut self, call: ToolCall, outcome: ToolOutcome) {
+        self.refused.push((call, outcome));
+    }
+
+    /// The call at `slot` is in this state now.
+    pub(super) fn set(&mut self, slot: usize, state: SlotState) {
+        if let Some(entry) = self.slots.get_mut(slot) {
+            entry.state = state;
+        }
+    }
+
+    /// Starts the calls that may run now: leading reads in parallel, a call that may change something alone. A call that
+    /// nobody allowed yet is asked for in its turn. `None` once all are answered.
+    fn next_step(&mut self) -> Option<ExecutionStep> {
+        if self.slots.iter().any(|slot| matches!(slot.state, SlotState::Running { .. })) {
+            return Some(ExecutionStep::Wait);
+        }
+        let mut batch = Vec::new();
+        for (number, slot) in self.slots.iter_mut().enumerate() {
+            let (access, rule, grants) = match &slot.state {
+                SlotState::Waiting { access, rule, grants } => (*access, rule.clone(), grants.clone()),
+                SlotState::Unapproved(_) if batch.is_empty() => return Some(ExecutionStep::Approve(number)),
+                SlotState::Unapproved(_) => break,
+                SlotState::Running { .. } | SlotState::Done(_) => continue,
+            };
+            if access == ToolAccess::Mutating && !batch.is_empty() {
+                break;
+            }
+            slot.state = SlotState::Running { access, rule: rule.clone(), grants: grants.clone() };
+            batch.push(AllowedCall { slot: number, call: slot.call.clone(), access, rule, grants });
+            if access == ToolAccess::Mutating {
+                break;
+            }
+        }
+        (!batch.is_empty()).then_some(ExecutionStep::Run(batch))
+    }
+
+    /// The reports that were accepted when they were made, with their results.
+    fn reports(&mut self) -> impl Iterator<Item = (&ToolCall, &mut ToolOutcome)> {
+        self.slots.iter_mut().filter_map(|CallSlot { call, state }| match state {
+            SlotState::Done(outcome) if call.name == REPORT && !outcome.is_error => Some((&*call, outcome)),
+            _ => None,
+        })
+    }
+
+    /// Ends the turn with the results for the model.
+    pub(super) fn take_results(&mut self) -> Vec<Content> {
+        let results = std::mem::take(&mut self.slots).into_iter().filter_map(|slot| match slot.state {
+            SlotState::Done(outcome) => Some(result(slot.call.id, outcome)),
+            SlotState::Unapproved(_) | SlotState::Waiting { .. } | SlotState::Running { .. } => None,
+        });
+        results.collect()
+    }
+
+    /// The result of a call of a turn that broke off.
+    pub(super) fn result_so_far(&self, call: ToolCall) -> Content {
+        let done = self.slots.iter().find_map(|slot| match &slot.state {
+            SlotState::Done(outcome) if slot.call.id == call.id => Some(outcome.clone()),
+            SlotState::Unapproved(unapproved) if unapproved.has_run && slot.call.id == call.id => {
+                Some(unapproved.outcome.clone())
+            }
+            SlotState::Done(_)
+            | SlotState::Unapproved(_)
+            | SlotState::Waiting { .. }
+            | SlotState::Running { .. } => None,
+        });
+        result(call.id, done.unwrap_or_else(unknown_outcome))
+    }
 }
 
 impl Execution {
@@ -83,9 +198,7 @@ impl Execution {
                     (rule, Err(*outcome))
                 }
                 Judgement::Denied { rule, message, would_allow, code } => {
-                    if !self.facts.denied_tools.contains(&call.name) {
-                        self.facts.denied_tools.push(truncate(&call.name, COMMAND_CHARS));
-                    }
+                    self.record.denied(&call);
                     (rule, Err(ToolOutcome { would_allow, ..ToolOutcome::error(code, message) }))
                 }
             }
@@ -101,10 +214,10 @@ impl Execution {
                     notes.push(answered(&self.agent, &call, &outcome));
                 }
                 if !(is_control_tool(&call.name) || is_answered) || outcome.is_error {
-                    self.note_error(&call, &outcome);
+                    self.record.note_error(&call, &outcome);
                 }
                 if outcome.is_error {
-                    self.refused.push((call.clone(), outcome.clone()));
+                    self.calls.refuse(call.clone(), outcome.clone());
                 }
                 SlotState::Done(outcome)
             }
@@ -127,7 +240,7 @@ impl Execution {
                 return ToolOutcome::error(ErrorCode::ValidationError, message);
             }
             let mut merged = plan.cloned().unwrap_or_default();
-            if let Some(draft) = &self.plan {
+            if let Some(draft) = &self.record.plan {
                 merged.merge(draft.clone());
             }
             let (updates, words) = match update.to_updates(Some(&merged), &self.agent) {
@@ -139,7 +252,7 @@ impl Execution {
             merged.merge(updates.clone());
             let answer = format!("{words}The plan as it is now. {}", prompt::plan(&merged));
             notes.push(Note::PlanUpdated { agent: self.agent.clone(), plan: merged });
-            self.plan = Some(updates);
+            self.record.plan = Some(updates);
             return ToolOutcome::ok(answer);
         }
         debug_assert_eq!(call.name, REPORT);
@@ -152,57 +265,35 @@ impl Execution {
         };
         match report {
             Ok(report) => {
-                self.report = Some(report);
+                self.record.report = Some(report);
                 ToolOutcome::ok("Reported.")
             }
             Err(refusal) => refusal,
         }
     }
 
-    /// Starts the calls that may run now: leading reads in parallel, a call that may change something alone. A call that
-    /// nobody allowed yet is asked for in its turn.
+    /// Goes on with the calls that are left, or with the next turn.
     pub(super) fn advance(&mut self, notes: &mut Vec<Note>) -> ExecutionStep {
-        if self.calls.iter().any(|slot| matches!(slot.state, SlotState::Running { .. })) {
-            return ExecutionStep::Wait;
+        match self.calls.next_step() {
+            Some(step) => step,
+            None => self.turn_is_over(notes),
         }
-        let mut batch = Vec::new();
-        for (number, slot) in self.calls.iter_mut().enumerate() {
-            let (access, rule, grants) = match &slot.state {
-                SlotState::Waiting { access, rule, grants } => (*access, rule.clone(), grants.clone()),
-                SlotState::Unapproved(_) if batch.is_empty() => return ExecutionStep::Approve(number),
-                SlotState::Unapproved(_) => break,
-                SlotState::Running { .. } | SlotState::Done(_) => continue,
-            };
-            if access == ToolAccess::Mutating && !batch.is_empty() {
-                break;
-            }
-            slot.state = SlotState::Running { access, rule: rule.clone(), grants: grants.clone() };
-            batch.push(AllowedCall { slot: number, call: slot.call.clone(), access, rule, grants });
-            if access == ToolAccess::Mutating {
-                break;
-            }
-        }
-        if batch.is_empty() { self.turn_is_over(notes) } else { ExecutionStep::Run(batch) }
     }
 
     /// Decides whether a report counts. The agent wrote it before it saw the results of the other calls of the turn. If
     /// one of them failed, a report of success does not count, and the agent is asked to check.
     pub(super) fn check_report(&mut self, notes: &mut Vec<Note>) {
-        let failed: Vec<String> = self.calls.iter().filter_map(CallSlot::failure).collect();
-        let claims = self.report.as_ref().is_some_and(Reported::claims_success);
+        let failed: Vec<String> = self.calls.slots.iter().filter_map(CallSlot::failure).collect();
+        let claims = self.record.report.as_ref().is_some_and(Reported::claims_success);
         let counts = failed.is_empty() || !claims;
-        for slot in &mut self.calls {
-            let SlotState::Done(outcome) = &mut slot.state else { continue };
-            if slot.call.name != REPORT || outcome.is_error {
-                continue;
-            }
+        for (call, outcome) in self.calls.reports() {
             if !counts {
                 *outcome = ToolOutcome::error(ErrorCode::ValidationError, prompt::report_too_early(&failed));
             }
-            notes.push(answered(&self.agent, &slot.call, outcome));
+            notes.push(answered(&self.agent, call, outcome));
         }
         if !counts {
-            self.report = None;
+            self.record.report = None;
         }
     }
 }
@@ -222,6 +313,12 @@ impl CallSlot {
             (false, _, _) => None,
         }
     }
+}
+
+/// The result of a call, for the model.
+fn result(call: String, outcome: ToolOutcome) -> Content {
+    let ToolOutcome { content, is_error, images, .. } = outcome;
+    Content::ToolResult { tool_use_id: call, content, is_error, images }
 }
 
 pub(super) fn answered(agent: &str, call: &ToolCall, outcome: &ToolOutcome) -> Note {

@@ -1,13 +1,12 @@
 //! The turns: what follows an answer of the model, with and without calls, and when the agent is asked again.
 
 use super::calls::{SlotState, answered};
-use super::{Execution, ExecutionStep, Judgement, Reported};
+use super::{AllowedCall, Execution, ExecutionStep, Judgement};
 use crate::agent::prompt;
-use crate::agent::verdict::VerdictReport;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::hosted;
 use crate::machine::{ExecutionEnd, Plan};
-use crate::message::{Content, Message, Role, StopReason, ToolCall};
+use crate::message::{Content, Message, StopReason, ToolCall};
 use crate::note::Note;
 use crate::tool::ToolOutcome;
 use crate::usage::Usage;
@@ -23,7 +22,7 @@ impl Execution {
         mut judge: impl FnMut(&ToolCall) -> Judgement,
         notes: &mut Vec<Note>,
     ) -> ExecutionStep {
-        self.usage += usage;
+        self.record.used(usage);
         if stop_reason == StopReason::ContextWindow && message.tool_calls().next().is_none() {
             // The broken-off text is not kept: the turn is asked again in a shorter conversation.
             return ExecutionStep::TooLong(ErrorInfo::new(
@@ -31,26 +30,22 @@ impl Execution {
                 "the conversation filled the model's context window",
             ));
         }
-        self.facts.turns += 1;
-        let text = message.text();
+        self.record.turn(message.text());
         let message = message.or_placeholder();
-        if !text.trim().is_empty() {
-            self.last_text = text;
-        }
         let calls: Vec<ToolCall> = message.tool_calls().cloned().collect();
         notes.extend(hosted::notes(&self.agent, &message));
-        self.conversation.push(message);
-        self.window.counted(usage, self.conversation.bytes());
+        self.dialogue.answered(message, usage);
         if stop_reason == StopReason::Refusal {
-            let words = format!("The model declined to answer. {}", self.last_text);
+            let words = format!("The model declined to answer. {}", self.record.last_text());
             return self.end(ExecutionEnd::Refusal, false, words.trim().to_owned());
         }
         if calls.is_empty() {
             return self.turn_without_calls(stop_reason);
         }
-        self.was_silent = false;
-        self.calls =
+        self.record.was_silent = false;
+        let slots =
             calls.into_iter().map(|call| self.slot(call, stop_reason, plan, &mut judge, notes)).collect();
+        self.calls.begin(slots);
         self.advance(notes)
     }
 
@@ -61,92 +56,80 @@ impl Execution {
         outcome: ToolOutcome,
         notes: &mut Vec<Note>,
     ) -> ExecutionStep {
-        let Some(entry) = self.calls.get_mut(slot) else { return ExecutionStep::Wait };
-        if !matches!(entry.state, SlotState::Running { .. }) {
-            return ExecutionStep::Wait;
-        }
-        notes.push(answered(&self.agent, &entry.call, &outcome));
-        let call = entry.call.clone();
-        self.record(&call, &outcome);
-        if let Some(entry) = self.calls.get_mut(slot) {
-            entry.state = SlotState::Done(outcome);
-        }
+        let Some(AllowedCall { call, .. }) = self.calls.running(slot) else { return ExecutionStep::Wait };
+        notes.push(answered(&self.agent, &call, &outcome));
+        self.record.finished(&call, &outcome);
+        self.calls.set(slot, SlotState::Done(outcome));
         self.advance(notes)
     }
 
     fn turn_without_calls(&mut self, stop_reason: StopReason) -> ExecutionStep {
+        let has_turns = self.turns_left() > 0;
         if stop_reason == StopReason::Paused {
             // The same conversation continues the turn: nothing may follow it.
-            let has_turns = self.facts.turns < self.max_turns;
             return if has_turns { ExecutionStep::Ask } else { self.out_of_turns() };
         }
-        let silent = self.last_text.trim().is_empty();
+        let silent = self.record.last_text().trim().is_empty();
         let nudge = match stop_reason {
             StopReason::MaxTokens => Some(prompt::CUT_OFF),
-            _ if silent && !self.was_silent => Some(prompt::SAID_NOTHING),
+            _ if silent && !self.record.was_silent => Some(prompt::SAID_NOTHING),
             _ => None,
         };
         match nudge {
-            Some(words) if self.facts.turns < self.max_turns => {
-                self.was_silent = silent;
-                let content = std::iter::once(Content::text(words)).chain(self.take_unheard()).collect();
-                self.conversation.push(Message { role: Role::User, content });
+            Some(words) if has_turns => {
+                self.record.was_silent = silent;
+                self.dialogue.say(std::iter::once(Content::text(words)).chain(self.inbox.take_unheard()));
                 ExecutionStep::Ask
             }
             // The agent has not read it yet.
-            None if !self.unheard.is_empty() && self.facts.turns < self.max_turns => {
-                let content = self.take_unheard().into_iter().collect();
-                self.conversation.push(Message { role: Role::User, content });
+            None if self.inbox.has_unheard() && has_turns => {
+                self.dialogue.say(self.inbox.take_unheard());
                 ExecutionStep::Ask
             }
             Some(_) => self.out_of_turns(),
-            None => {
-                let words = if silent {
-                    "The agent ended without a word.".to_owned()
-                } else {
-                    self.last_text.clone()
-                };
-                self.end(ExecutionEnd::EndTurn, !silent, words)
+            None if silent => {
+                self.end(ExecutionEnd::EndTurn, false, "The agent ended without a word.".to_owned())
             }
+            None => self.end(ExecutionEnd::EndTurn, true, self.record.last_text().to_owned()),
         }
     }
 
     /// Ends the turn, once all of its calls are answered.
     pub(super) fn turn_is_over(&mut self, notes: &mut Vec<Note>) -> ExecutionStep {
         self.check_report(notes);
-        let results = std::mem::take(&mut self.calls).into_iter().filter_map(|slot| match slot.state {
-            SlotState::Done(outcome) => Some(Content::ToolResult {
-                tool_use_id: slot.call.id,
-                content: outcome.content,
-                is_error: outcome.is_error,
-                images: outcome.images,
-            }),
-            SlotState::Unapproved(_) | SlotState::Waiting { .. } | SlotState::Running { .. } => None,
-        });
-        let mut content: Vec<Content> = results.collect();
-        if self.report.is_some() && !self.unheard.is_empty() && self.facts.turns < self.max_turns {
+        let mut content = self.calls.take_results();
+        if self.record.report.is_some() && self.inbox.has_unheard() && self.turns_left() > 0 {
             // It was written before the agent could read this.
-            self.report = None;
+            self.record.report = None;
             content.push(Content::text(prompt::REPORT_BEFORE_HEARD));
         }
-        if let Some(report) = &self.report {
-            let (success, words) = (report.is_success(), report.summary().to_owned());
-            if let Reported::Verdict(VerdictReport { verdict, findings, .. }) = report {
-                self.facts.verdict = Some(*verdict);
-                self.facts.findings.clone_from(findings);
-            }
-            self.pending = content;
-            return self.end(ExecutionEnd::Reported, success, words);
+        if let Some(result) = self.record.reported() {
+            self.dialogue.leave(content);
+            return ExecutionStep::End(Box::new(result));
         }
-        if self.facts.turns >= self.max_turns {
-            self.pending = content;
+        let left = self.turns_left();
+        if left == 0 {
+            self.dialogue.leave(content);
             return self.out_of_turns();
         }
-        content.extend(std::mem::take(&mut self.remarks).into_iter().map(Content::text));
-        content.extend(self.take_news());
-        content.extend(self.take_unheard());
-        content.extend(prompt::turns_left(self.max_turns - self.facts.turns).map(Content::text));
-        self.conversation.push(Message { role: Role::User, content });
+        content.extend(self.inbox.take_all());
+        content.extend(prompt::turns_left(left).map(Content::text));
+        self.dialogue.say(content);
         ExecutionStep::Ask
+    }
+
+    fn turns_left(&self) -> u32 {
+        self.max_turns.saturating_sub(self.record.turns())
+    }
+
+    /// Not a failure: the agent may have been making progress, and the arbiter sees how it ended.
+    fn out_of_turns(&mut self) -> ExecutionStep {
+        let (turns, text) = (self.record.turns(), self.record.last_text());
+        let words = format!("Stopped after {turns} model turns, without a report. {text}");
+        self.end(ExecutionEnd::MaxIterations, true, words.trim().to_owned())
+    }
+
+    fn end(&mut self, how: ExecutionEnd, success: bool, output: String) -> ExecutionStep {
+        ExecutionStep::End(Box::new(self.record.end(how, success, output)))
     }
 }

@@ -2,12 +2,10 @@
 //! afterwards, because they met a refusal while they ran.
 
 use super::calls::{SlotState, answered};
-use super::{Execution, ExecutionStep};
-use crate::agent::execution::calls::COMMAND_CHARS;
+use super::{AllowedCall, Execution, ExecutionStep};
 use crate::approval::APPROVED;
 use crate::message::ToolCall;
 use crate::note::Note;
-use crate::text::truncate;
 use crate::tool::{Refusal, ToolAccess, ToolOutcome};
 
 /// A call that waits for a person.
@@ -42,38 +40,22 @@ impl Execution {
         needs: Vec<Refusal>,
         notes: &mut Vec<Note>,
     ) -> ExecutionStep {
-        let Some(entry) = self.calls.get_mut(slot) else { return ExecutionStep::Wait };
-        let SlotState::Running { access, rule, grants } = &entry.state else { return ExecutionStep::Wait };
-        let has_run = has_run(*access, &needs);
+        let Some(AllowedCall { slot, call, access, rule, grants }) = self.calls.running(slot) else {
+            return ExecutionStep::Wait;
+        };
+        let has_run = has_run(access, &needs);
         let why =
             if has_run { "permissions.net does not grant it.".to_owned() } else { outcome.content.clone() };
-        entry.state = SlotState::Unapproved(Box::new(Unapproved {
-            call: entry.call.clone(),
-            access: *access,
-            rule: rule.clone(),
-            grants: grants.clone(),
-            needs,
-            why,
-            outcome,
-            is_judged: true,
-            has_run,
-        }));
+        let unapproved =
+            Unapproved { call, access, rule, grants, needs, why, outcome, is_judged: true, has_run };
+        self.calls.set(slot, SlotState::Unapproved(Box::new(unapproved)));
         self.advance(notes)
-    }
-
-    /// The call at `slot`, if it waits for a person.
-    #[must_use]
-    pub fn unapproved(&self, slot: usize) -> Option<Unapproved> {
-        match &self.calls.get(slot)?.state {
-            SlotState::Unapproved(unapproved) => Some((**unapproved).clone()),
-            SlotState::Waiting { .. } | SlotState::Running { .. } | SlotState::Done(_) => None,
-        }
     }
 
     /// A person allowed the call at `slot`: it runs with what it needs. If it has run already, the agent learns that it may
     /// make it again.
     pub fn approved(&mut self, slot: usize, notes: &mut Vec<Note>) -> ExecutionStep {
-        let Some(mut unapproved) = self.unapproved(slot) else { return ExecutionStep::Wait };
+        let Some(mut unapproved) = self.calls.unapproved(slot) else { return ExecutionStep::Wait };
         if unapproved.has_run {
             let needs: Vec<String> = unapproved.needs.iter().map(ToString::to_string).collect();
             let words = format!(
@@ -87,31 +69,26 @@ impl Execution {
         }
         let Unapproved { access, needs, .. } = unapproved;
         unapproved.grants.extend(needs);
-        if let Some(entry) = self.calls.get_mut(slot) {
-            entry.state = SlotState::Waiting { access, rule: APPROVED.to_owned(), grants: unapproved.grants };
-        }
+        let (rule, grants) = (APPROVED.to_owned(), unapproved.grants);
+        self.calls.set(slot, SlotState::Waiting { access, rule, grants });
         self.advance(notes)
     }
 
     /// Nobody allowed the call at `slot`; `words` say what came of the question.
     pub fn not_approved(&mut self, slot: usize, words: &str, notes: &mut Vec<Note>) -> ExecutionStep {
-        let Some(unapproved) = self.unapproved(slot) else { return ExecutionStep::Wait };
+        let Some(unapproved) = self.calls.unapproved(slot) else { return ExecutionStep::Wait };
         if unapproved.is_judged {
             let words = if unapproved.has_run { format!("[{words}]") } else { words.to_owned() };
             return self.finish_unapproved(slot, &unapproved, &words, notes);
         }
         let Unapproved { call, rule, mut outcome, .. } = unapproved;
-        if !self.facts.denied_tools.contains(&call.name) {
-            self.facts.denied_tools.push(truncate(&call.name, COMMAND_CHARS));
-        }
+        self.record.denied(&call);
         outcome.content = format!("{}\n{words}", outcome.content);
         notes.push(called(&self.agent, &call, false, &rule));
         notes.push(answered(&self.agent, &call, &outcome));
-        self.note_error(&call, &outcome);
-        self.refused.push((call, outcome.clone()));
-        if let Some(entry) = self.calls.get_mut(slot) {
-            entry.state = SlotState::Done(outcome);
-        }
+        self.record.note_error(&call, &outcome);
+        self.calls.refuse(call, outcome.clone());
+        self.calls.set(slot, SlotState::Done(outcome));
         self.advance(notes)
     }
 
@@ -126,10 +103,8 @@ impl Execution {
         let Unapproved { call, outcome, .. } = unapproved;
         let outcome = ToolOutcome { content: format!("{}\n{words}", outcome.content), ..outcome.clone() };
         notes.push(answered(&self.agent, call, &outcome));
-        self.record(call, &outcome);
-        if let Some(entry) = self.calls.get_mut(slot) {
-            entry.state = SlotState::Done(outcome);
-        }
+        self.record.finished(call, &outcome);
+        self.calls.set(slot, SlotState::Done(outcome));
         self.advance(notes)
     }
 }

@@ -1,12 +1,12 @@
-//! An execution and its model's context window: how long the conversation is, whether the next turn fits, and how
-//! it is made to fit.
+//! A conversation and its model's context window: how long the conversation is, whether the next turn fits, and how it is
+//! made to fit.
 //!
 //! The length is an estimate: the provider's own count at the last answer, and the bytes since at four bytes a token.
 //! So the limits leave a margin. The provider decides in the end (`context_length_exceeded`).
 
 use std::sync::Arc;
 
-use super::Execution;
+use super::dialogue::Dialogue;
 use crate::agent::compaction::{
     cut_results, summarised, tail, transcript, trim_results, without_unbound_thinking,
 };
@@ -28,7 +28,7 @@ const TRANSCRIPT_BYTES: usize = 200_000;
 /// Bytes of the opening that the summarizing model is shown.
 const OPENING_BYTES: usize = 6_000;
 
-/// What an execution knows about its context window.
+/// What is known of the context window.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Window {
     /// The length at the last count.
@@ -110,11 +110,10 @@ impl Window {
     }
 }
 
-impl Execution {
+impl Dialogue {
     /// Estimated tokens of the next prompt: the provider's count at the last answer, and what was added since.
-    #[must_use]
-    pub fn estimated_tokens(&self) -> u64 {
-        let bytes = self.conversation.bytes();
+    fn estimated_tokens(&self) -> u64 {
+        let bytes = self.log.bytes();
         match self.window.measured {
             Some(Measure { tokens, bytes: counted }) if counted <= bytes => {
                 tokens.saturating_add((bytes - counted) as u64 / 4)
@@ -131,9 +130,9 @@ impl Execution {
     /// Whether the conversation cannot fit even after shortening.
     pub(crate) fn is_hopeless(&self) -> bool {
         let tokens = self.estimated_tokens();
-        let least = LEAST_ANSWER.min(u64::from(self.model.answer_tokens()));
+        let least = LEAST_ANSWER.min(u64::from(self.model().answer_tokens()));
         let over = |window: u32| tokens.saturating_add(least) > u64::from(window);
-        self.model.context_window.is_some_and(over)
+        self.model().context_window.is_some_and(over)
             || self.window.ceiling.is_some_and(|ceiling| tokens >= ceiling)
     }
 
@@ -145,20 +144,20 @@ impl Execution {
     }
 
     fn room(&self) -> Option<Room> {
-        let answer = u64::from(self.model.answer_tokens());
+        let answer = u64::from(self.model().answer_tokens());
         let known =
-            self.model.context_window.map(|window| (u64::from(window) * 9 / 10).saturating_sub(answer));
+            self.model().context_window.map(|window| (u64::from(window) * 9 / 10).saturating_sub(answer));
         let learned = self.window.ceiling.map(|ceiling| ceiling / 10 * 9);
         let limit = [known, learned].into_iter().flatten().min()?;
         Some(Room { limit, enough: limit / 6 * 5, target: limit / 3 * 2 })
     }
 
-    /// Shortens the conversation, or returns the summary that is needed for that. The shorter conversation has number
-    /// `next`.
-    pub(crate) fn shorten(&mut self, next: ConversationId) -> Shortening {
+    /// Shortens the conversation, or returns the summary that is needed for that. The shorter conversation of `agent` has
+    /// number `next`.
+    pub(super) fn shorten(&mut self, next: ConversationId, agent: &str) -> Shortening {
         let Some(room) = self.room() else { return Shortening::Nothing };
-        let bytes = self.conversation.bytes();
-        let messages = &self.conversation.messages;
+        let bytes = self.log.bytes();
+        let messages = &self.log.messages;
         let start = tail(messages, self.bytes_of(self.kept(room)));
         let excess = bytes.saturating_sub(self.bytes_of(room.target));
         let cut = cut_results(messages, start, excess);
@@ -170,9 +169,10 @@ impl Execution {
         }
         let middle: usize = messages.iter().take(start).skip(1).map(|message| weight(message)).sum();
         if start > 1 && middle > self.bytes_of(room.limit / 8) {
-            return Shortening::Summarize(Box::new(self.summary(next, start, middle, room)));
+            let question = ConversationLog::new(next, prompt::summary_system(agent), [].into());
+            return Shortening::Summarize(Box::new(self.summary(question, start, middle, room)));
         }
-        let base = cut.as_ref().unwrap_or(&self.conversation);
+        let base = cut.as_ref().unwrap_or(&self.log);
         let excess = base.bytes().saturating_sub(self.bytes_of(room.limit));
         let trimmed = trim_results(&base.messages, start, excess).map(|m| self.rewritten(next, m));
         match trimmed.or(cut) {
@@ -183,32 +183,36 @@ impl Execution {
 
     /// How many tokens of the end stay as they are: a fifth of the window, as far as there is room for it.
     fn kept(&self, room: Room) -> u64 {
-        let window = self.model.context_window.map_or(room.limit, u64::from);
+        let window = self.model().context_window.map_or(room.limit, u64::from);
         (window / 5).min(room.target / 2)
     }
 
-    fn summary(&self, id: ConversationId, start: usize, middle: usize, room: Room) -> PendingSummary {
-        let messages = &self.conversation.messages;
+    fn summary(
+        &self,
+        mut question: ConversationLog,
+        start: usize,
+        middle: usize,
+        room: Room,
+    ) -> PendingSummary {
+        let messages = &self.log.messages;
         // A third, because the fence makes short lines up to twice as long.
         let max = (self.bytes_of(room.limit) / 3).min(TRANSCRIPT_BYTES);
         let opening = messages.first().map(|first| first.text()).unwrap_or_default();
         let opening = keep_ends(opening.trim(), OPENING_BYTES.min(max / 3));
-        let question = prompt::summary_question(&opening, &transcript(messages, start, max));
-        let mut log = ConversationLog::new(id, prompt::summary_system(&self.agent), [].into());
-        log.push(Message::user(question));
+        question.push(Message::user(prompt::summary_question(&opening, &transcript(messages, start, max))));
         let share = u32::try_from(room.limit / 4).unwrap_or(SUMMARY_TOKENS);
-        let max_tokens = SUMMARY_TOKENS.min(self.model.answer_tokens()).min(share).max(256);
-        let thinking = self.model.thinking_room.min(share);
+        let max_tokens = SUMMARY_TOKENS.min(self.model().answer_tokens()).min(share).max(256);
+        let thinking = self.model().thinking_room.min(share);
         let max_bytes = (middle / 2).min(self.bytes_of(u64::from(max_tokens)).max(1_000));
         let max_tokens = max_tokens + thinking;
-        PendingSummary { question: log, start, max_tokens, max_bytes }
+        PendingSummary { question, start, max_tokens, max_bytes }
     }
 
     /// The model choice for the summary.
     pub(crate) fn summary_model(&self, summary: &PendingSummary) -> ModelChoice {
         // `thinking` and the like are configured for the agent's work, and may need more tokens than a summary has.
         let max_tokens = summary.max_tokens;
-        ModelChoice { max_tokens, extra: serde_json::Map::new(), ..self.model.clone() }
+        ModelChoice { max_tokens, extra: serde_json::Map::new(), ..self.model().clone() }
     }
 
     /// Replaces the middle with the summary, in conversation number `next`. `None` if the summary is empty.
@@ -217,16 +221,14 @@ impl Execution {
         pending: &PendingSummary,
         next: ConversationId,
         summary: &str,
-        usage: Usage,
         plan: Option<&Plan>,
     ) -> Option<Shortened> {
-        self.usage += usage;
         let PendingSummary { start, max_bytes, .. } = *pending;
         if summary.trim().is_empty() {
             return None;
         }
         let summary = prompt::summed_up(&keep_ends(summary.trim(), max_bytes), plan);
-        let messages = summarised(&self.conversation.messages, start, summary);
+        let messages = summarised(&self.log.messages, start, summary);
         let mut log = self.rewritten(next, messages);
         let limit = self.room().map_or(u64::MAX, |room| room.limit);
         let excess = log.bytes().saturating_sub(self.bytes_of(limit));
@@ -240,30 +242,30 @@ impl Execution {
 
     /// This conversation with other messages, as number `next`.
     fn rewritten(&self, next: ConversationId, messages: Vec<Arc<Message>>) -> ConversationLog {
-        let messages = if self.model.bound_thinking {
-            without_unbound_thinking(&self.conversation.messages, messages)
+        let messages = if self.model().bound_thinking {
+            without_unbound_thinking(&self.log.messages, messages)
         } else {
             messages
         };
-        self.conversation.rewritten(next, messages)
+        self.log.rewritten(next, messages)
     }
 
     fn take_over(&mut self, log: ConversationLog, how: Compaction) -> Shortened {
         let before = self.estimated_tokens();
         let after = self.tokens_of(log.bytes());
         self.window.measured = Some(Measure { tokens: after, bytes: log.bytes() });
-        self.conversation = log;
+        self.log = log;
         Shortened { how, before, after }
     }
 
     /// Estimated tokens in `bytes` of this conversation.
     fn tokens_of(&self, bytes: usize) -> u64 {
-        scale(bytes as u64, self.estimated_tokens(), self.conversation.bytes() as u64)
+        scale(bytes as u64, self.estimated_tokens(), self.log.bytes() as u64)
     }
 
     /// Estimated bytes in `tokens` of this conversation.
     fn bytes_of(&self, tokens: u64) -> usize {
-        let bytes = scale(tokens, self.conversation.bytes() as u64, self.estimated_tokens());
+        let bytes = scale(tokens, self.log.bytes() as u64, self.estimated_tokens());
         usize::try_from(bytes).unwrap_or(usize::MAX)
     }
 }

@@ -28,11 +28,11 @@ impl Approving {
         ledger: &mut Ledger,
         reaction: &mut Reaction,
     ) -> Next {
-        let Some(Unapproved { call, needs, why, .. }) = execution.unapproved(slot) else {
+        let Some(Unapproved { call, needs, why, .. }) = execution.calls.unapproved(slot) else {
             return executing::follow(execution, ExecutionStep::Wait, ledger, reaction);
         };
         let agent = execution.agent();
-        if ledger.approvals.was_refused(agent, &call, &needs) {
+        if ledger.user.approvals.was_refused(agent, &call, &needs) {
             let words = "The user was asked for this very call before, and did not allow it.";
             let step = refuse(&mut execution, slot, words, ledger, reaction);
             return executing::follow(execution, step, ledger, reaction);
@@ -79,7 +79,7 @@ impl Approving {
         });
         let words = match approval {
             Approval::Allowed { .. } => {
-                ledger.approvals.allow_hosts(execution.agent(), &question.call, &question.needs);
+                ledger.user.approvals.allow_hosts(execution.agent(), &question.call, &question.needs);
                 let step = execution.approved(slot, &mut reaction.notes);
                 return executing::follow(execution, step, ledger, reaction);
             }
@@ -94,14 +94,14 @@ impl Approving {
                 "There was nobody to ask for it. Find another way, or report what is missing."
             }
         };
-        ledger.approvals.refuse(execution.agent(), &question.call, &question.needs);
+        ledger.user.approvals.refuse(execution.agent(), &question.call, &question.needs);
         let step = refuse(&mut execution, slot, words, ledger, reaction);
         executing::follow(execution, step, ledger, reaction)
     }
 
     /// Takes the time that was waited until now off the working time of the agent.
     pub(super) fn count(&mut self, ledger: &mut Ledger) {
-        ledger.waited(ledger.now.since(self.since));
+        ledger.spend.waited(ledger.now.since(self.since));
         self.since = ledger.now;
     }
 
@@ -119,7 +119,7 @@ fn refuse(
     ledger: &mut Ledger,
     reaction: &mut Reaction,
 ) -> ExecutionStep {
-    let unapproved = execution.unapproved(slot);
+    let unapproved = execution.calls.unapproved(slot);
     let step = execution.not_approved(slot, words, &mut reaction.notes);
     if let Some(Unapproved { call, access, outcome, is_judged: true, has_run: false, .. }) = unapproved {
         ledger.watch_call(execution, &call, access, &outcome);

@@ -12,6 +12,7 @@ use crate::attachment::for_arbiter;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::machine::{Decision, MachineEvent};
 use crate::message::StopReason;
+use crate::model_chain::ModelChain;
 use crate::note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
 use crate::request::{ModelRequest, Purpose};
 use crate::session::exchange::{ArbiterExchange, CheckedAnswer, more_room};
@@ -26,8 +27,7 @@ use crate::usage::Usage;
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::session) struct Asking {
     point: DecisionPoint,
-    model: ModelChoice,
-    alternatives: Vec<ModelChoice>,
+    models: ModelChain,
     question: ArbiterQuestion,
     exchange: ArbiterExchange,
     asked_at: Timestamp,
@@ -116,7 +116,7 @@ impl Asking {
             return asking.ruled(ruling, DecisionSource::Rule, ledger, reaction);
         }
         let prompt = question.prompt(&ledger.setup.arbiter.templates);
-        let exchange = ArbiterExchange::new(ledger.new_conversation(), prompt);
+        let exchange = ArbiterExchange::new(ledger.carried.new_conversation(), prompt);
         let cache_key = ledger.arbiter_cache_key(&question);
         let asking = Self { cache_key, ..Self::new(question, exchange, ledger) };
         Box::new(asking).ask(ledger, reaction)
@@ -131,20 +131,19 @@ impl Asking {
         };
         let Some(question) = question else { return };
         let prompt = question.prompt(&ledger.setup.arbiter.templates);
-        self.exchange = ArbiterExchange::new(ledger.new_conversation(), prompt);
+        self.exchange = ArbiterExchange::new(ledger.carried.new_conversation(), prompt);
         self.cache_key = ledger.arbiter_cache_key(&question);
         self.question = question;
     }
 
     fn new(question: ArbiterQuestion, exchange: ArbiterExchange, ledger: &Ledger) -> Self {
-        let model = ledger.setup.arbiter.model.clone();
+        let model = &ledger.setup.arbiter.model;
         Self {
             point: match question {
                 ArbiterQuestion::Select(_) => DecisionPoint::Select,
                 ArbiterQuestion::Evaluate { .. } => DecisionPoint::Evaluate,
             },
-            alternatives: ledger.setup.alternatives(&model),
-            model,
+            models: ModelChain::new(model.clone(), ledger.setup.alternatives(model)),
             question,
             exchange,
             asked_at: ledger.now,
@@ -163,7 +162,7 @@ impl Asking {
     }
 
     pub(super) fn request(&self) -> ModelRequest {
-        self.exchange.request(self.purpose(), &self.model)
+        self.exchange.request(self.purpose(), &self.models.current)
     }
 
     /// Adds tokens that were used for the question without an answer.
@@ -173,14 +172,14 @@ impl Asking {
 
     /// Whether another model is left to ask.
     pub(super) fn has_alternative(&self) -> bool {
-        !self.alternatives.is_empty()
+        self.models.has_alternative()
     }
 
     /// Asks the question, or asks it again.
     pub(super) fn ask(mut self: Box<Self>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
         let cache_key = self.cache_key.clone();
         let conversation = self.exchange.conversation();
-        match ledger.call_model(self.purpose(), &self.model, conversation, cache_key, reaction) {
+        match ledger.call_model(self.purpose(), &self.models.current, conversation, cache_key, reaction) {
             Ok(id) => {
                 self.calls.push(id);
                 Next::Phase(Phase::Asking(self))
@@ -196,8 +195,8 @@ impl Asking {
         reaction: &mut Reaction,
     ) -> Next {
         self.usage += reply.usage;
-        let agents = &ledger.machine.limits().agents;
-        let some_agent_ran = !ledger.machine.context().current_mode.is_empty();
+        let agents = &ledger.task.limits().agents;
+        let some_agent_ran = !ledger.task.context().current_mode.is_empty();
         let is_cut = reply.stop_reason == StopReason::MaxTokens && !reply.cached;
         // A session that began without a limit for this continues without one.
         let most_tokens = ledger.setup.arbiter.most_tokens;
@@ -230,7 +229,7 @@ impl Asking {
         reaction: &mut Reaction,
     ) -> Next {
         let wanted = more_room(limit, most).unwrap_or(limit);
-        let model = ModelChoice { max_tokens: wanted, ..self.model.clone() };
+        let model = ModelChoice { max_tokens: wanted, ..self.models.current.clone() };
         let room = ledger.affordable_answer(&model, self.exchange.conversation().estimated_tokens());
         if room <= limit {
             return self.fall_back(ledger, reaction);
@@ -239,7 +238,7 @@ impl Asking {
             "the arbiter's answer was cut off by its token limit of {limit} (arbiter.maxTokens, and room for thinking); \
              asking again with {room}"
         ));
-        self.model = model;
+        self.models.current = model;
         self.has_more_room = true;
         self.ask(ledger, reaction)
     }
@@ -250,11 +249,12 @@ impl Asking {
         ledger: &mut Ledger,
         reaction: &mut Reaction,
     ) -> Next {
-        if error.code.is_of_provider() && !self.alternatives.is_empty() {
-            self.model = self.alternatives.remove(0);
+        if error.code.is_of_provider()
+            && let Some(model) = self.models.switch()
+        {
+            reaction.switched_model(&error, model);
             self.has_more_room = false;
             self.cache_key = None;
-            reaction.switched_model(&error, &self.model);
             return self.ask(ledger, reaction);
         }
         if self.has_more_room && is_about_the_request(error.code) {
@@ -275,9 +275,9 @@ impl Asking {
         ledger: &mut Ledger,
         reaction: &mut Reaction,
     ) -> Next {
-        let provider = &self.model.provider;
+        let provider = &self.models.current.provider;
         let why = format!("{}: {}", error.code, error.message);
-        if !std::mem::replace(&mut ledger.arbiter_is_down, true) {
+        if ledger.failing.arbiter_failed() {
             reaction.warn(format!(
                 "the arbiter's provider {provider} does not answer ({why}); the rules decide until it does"
             ));
@@ -328,7 +328,7 @@ impl Asking {
             Guarded::Stands(decision) => (decision, None),
             Guarded::Replaced { by, instead_of } => (by, Some(instead_of)),
             Guarded::Nobody(error, limit) => {
-                ledger.limit = Some(limit);
+                ledger.task.limit = Some(limit);
                 return self.broken(error);
             }
         };

@@ -12,7 +12,7 @@ use crate::tool::ToolAccess;
 /// Whether the tree must be saved before `calls` run.
 pub(super) fn is_due(calls: &[AllowedCall], ledger: &Ledger) -> bool {
     let changes = calls.iter().any(|call| call.access == ToolAccess::Mutating);
-    changes && ledger.setup.checkpoints && ledger.tree.checkpoint_tried < ledger.iteration()
+    changes && ledger.setup.checkpoints && ledger.tree.checkpoint_tried < ledger.task.iteration()
 }
 
 /// Has the tree saved before `calls` run, or saved again.
@@ -23,7 +23,7 @@ pub(super) fn ask(
     reaction: &mut Reaction,
 ) -> Next {
     let id = ledger.open.issue(OpenEffect::Checkpoint);
-    reaction.effects.push(Effect::TakeCheckpoint { id, iteration: ledger.iteration() });
+    reaction.effects.push(Effect::TakeCheckpoint { id, iteration: ledger.task.iteration() });
     Next::working(execution, Step::Checkpointing(calls))
 }
 
@@ -35,7 +35,7 @@ pub(super) fn answered(
     ledger: &mut Ledger,
     reaction: &mut Reaction,
 ) -> Next {
-    let iteration = ledger.iteration();
+    let iteration = ledger.task.iteration();
     match checkpoint {
         Ok(checkpoint) => {
             ledger.tree.checkpoint_taken = iteration;

@@ -6,7 +6,6 @@ use super::recalling::Recalling;
 use super::{Next, Step, checkpointing, inspecting, summarizing, tools, turn};
 use crate::agent::execution::{Execution, ExecutionStep};
 use crate::agent::prompt;
-use crate::arbiter::handed_over;
 use crate::attachment;
 use crate::conversation::ConversationLog;
 use crate::error::{ErrorCode, ErrorInfo};
@@ -30,14 +29,16 @@ pub(in crate::session) fn start(
     let Some(agent) = ledger.setup.agents.get(name).cloned() else {
         return not_configured(name, ledger, reaction);
     };
-    let last = ledger.machine.context().history.last();
+    let last = ledger.task.context().history.last();
     let before = last.map(|entry| entry.agent.clone()).unwrap_or_default();
     if let Err(error) = ledger.begins(&before, name) {
         return failed(None, error, ledger, reaction);
     }
     let (continued, over) = match previous {
         Some(execution)
-            if conversation == Conversation::Same && execution.agent() == name && execution.can_resume() =>
+            if conversation == Conversation::Same
+                && execution.agent() == name
+                && execution.dialogue.can_resume() =>
         {
             (Some(execution), None)
         }
@@ -49,25 +50,25 @@ pub(in crate::session) fn start(
     if continued.is_none()
         && let Some(mut execution) = ledger.carried_conversation(name)
     {
-        let (context, tasks) = (ledger.machine.context(), ledger.carried.tasks.as_slice());
-        let before = handed_over(context, &ledger.statistics);
+        let (context, tasks) = (ledger.task.context(), ledger.carried.tasks.as_slice());
+        let before = ledger.task.handed_over();
         let mut words =
-            prompt::next_task(&context.task, tasks, ledger.effective_plan(), &before, last_reason(ledger));
-        words.push_str(&prompt::checks(&agent, &ledger.facts));
-        words.push_str(&prompt::said_before(ledger.words.all()));
+            prompt::next_task(&context.task, tasks, ledger.task.plan(), &before, ledger.task.last_reason());
+        words.push_str(&prompt::checks(&agent, &ledger.task.facts));
+        words.push_str(&prompt::said_before(ledger.user.words.all()));
         let given = &ledger.setup.attachments;
         words.push_str(&attachment::section(given));
         execution.resume(agent.config.max_turns(), words, attachment::pictures(given));
-        execution.has_heard(ledger.words.all().len());
+        execution.inbox.has_heard(ledger.user.words.all().len());
         return begin_work(execution, &agent, true, ledger, reaction);
     }
     match continued {
         Some(mut execution) => {
-            let mut continuation = prompt::continuation(ledger.effective_plan(), last_reason(ledger));
-            continuation.push_str(&prompt::checks(&agent, &ledger.facts));
-            continuation.push_str(&prompt::said_before(ledger.words.since(execution.heard())));
+            let mut continuation = prompt::continuation(ledger.task.plan(), ledger.task.last_reason());
+            continuation.push_str(&prompt::checks(&agent, &ledger.task.facts));
+            continuation.push_str(&prompt::said_before(ledger.user.words.since(execution.inbox.heard())));
             execution.resume(agent.config.max_turns(), continuation, []);
-            execution.has_heard(ledger.words.all().len());
+            execution.inbox.has_heard(ledger.user.words.all().len());
             begin_work(execution, &agent, true, ledger, reaction)
         }
         None if ledger.setup.memory.as_ref().is_some_and(|memory| memory.inject) => {
@@ -87,11 +88,11 @@ pub(super) fn begin_conversation(
     let Some(agent) = ledger.setup.agents.get(name).cloned() else {
         return not_configured(name, ledger, reaction);
     };
-    let context = ledger.machine.context();
-    let before = handed_over(context, &ledger.statistics);
-    let mut opening = prompt::opening(&context.task, ledger.effective_plan(), &before, last_reason(ledger));
-    opening.push_str(&prompt::checks(&agent, &ledger.facts));
-    opening.push_str(&prompt::change(&agent, ledger.tree.patch.as_deref()));
+    let context = ledger.task.context();
+    let before = ledger.task.handed_over();
+    let mut opening = prompt::opening(&context.task, ledger.task.plan(), &before, ledger.task.last_reason());
+    opening.push_str(&prompt::checks(&agent, &ledger.task.facts));
+    opening.push_str(&prompt::change(&agent, ledger.tree.patch()));
     opening.push_str(&attachment::section(&ledger.setup.attachments));
     opening.push_str(&prompt::earlier_tasks(&ledger.carried.tasks));
     for words in ledger.carried.take_lost_jobs(name) {
@@ -100,23 +101,19 @@ pub(super) fn begin_conversation(
     if let Some(work) = &ledger.carried.lost_work {
         opening.push_str(&format!("\n# Lost work\n{}\n", work.text()));
     }
-    opening.push_str(&prompt::said_before(ledger.words.all()));
+    opening.push_str(&prompt::said_before(ledger.user.words.all()));
     let agent = AgentSetup { model: ledger.setup.permitted(&agent.model, &agent), ..agent };
     let stable = prompt::system_prompt(&agent, &ledger.setup.place);
     let tools = ledger.setup.tools_of(&agent);
-    let id = ledger.new_conversation();
+    let id = ledger.carried.new_conversation();
     let log = ConversationLog::with_own_ending(id, stable, &prompt::memories(&recalled.block), tools.into());
     let alternatives = ledger.setup.alternatives(&agent.model);
     let alternatives = alternatives.iter().map(|other| ledger.setup.permitted(other, &agent)).collect();
     let pictures = attachment::pictures(&ledger.setup.attachments);
     let execution = Execution::start(&agent, alternatives, log, opening, pictures);
     let mut execution = Box::new(execution.with_memories(recalled.memories.clone()));
-    execution.has_heard(ledger.words.all().len());
+    execution.inbox.has_heard(ledger.user.words.all().len());
     begin_work(execution, &agent, false, ledger, reaction)
-}
-
-fn last_reason(ledger: &Ledger) -> &str {
-    ledger.machine.context().last_decision.as_ref().map_or("", |decision| decision.reason())
 }
 
 fn begin_work(
@@ -129,12 +126,11 @@ fn begin_work(
     let name = agent.config.name.clone();
     // In its conversation it hears of them anyway.
     let _ = ledger.carried.take_lost_jobs(&name);
-    let iteration = ledger.iteration();
+    let iteration = ledger.task.iteration();
     reaction.notes.push(Note::AgentStarted { agent: name.clone(), iteration, continued });
     if let Some(why) = ledger.barred_by_budget(&name) {
         return out_of_budget(execution, why, ledger, reaction);
     }
-    ledger.waited_ms = 0;
     ledger.start_work_timer(&name, reaction);
     if let Some(after_ms) = agent.config.limits.timeout {
         ledger.start_timer(TimerPurpose::ExecutionDeadline, after_ms, reaction);
@@ -170,7 +166,7 @@ pub(super) fn follow(
 
 /// Ends an execution that repeats itself, now that its turn is over.
 fn stop_circling(mut execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-    if ledger.detector.pending_alarm() == Alarm::Stop || ledger.fails_for_good() {
+    if ledger.detector.pending_alarm() == Alarm::Stop || ledger.task.fails_for_good() {
         let error = ledger.stalled();
         return failed(Some(execution), error, ledger, reaction);
     }
@@ -194,7 +190,7 @@ pub(super) fn out_of_budget(
     reaction: &mut Reaction,
 ) -> Next {
     let result = execution.out_of_budget(&why);
-    ledger.bar_agent(execution.agent(), why);
+    ledger.spend.bar_agent(execution.agent(), why);
     ended(execution, result, ledger, reaction)
 }
 
@@ -206,14 +202,14 @@ fn ended(
     reaction: &mut Reaction,
 ) -> Next {
     let consumed = ledger.abandon_phase(reaction);
-    execution.consumed(consumed);
-    execution.forget_unheard();
-    ledger.hand_over_draft(&mut result);
+    execution.record.used(consumed);
+    execution.inbox.forget_unheard();
+    ledger.task.hand_over_draft(&mut result);
     if !result.success {
-        let attempts = ledger.failures_of(execution.agent()) + 1;
-        result.error = Some(execution.failure(&result.output).after(attempts));
+        let attempts = ledger.task.failures_of(execution.agent()) + 1;
+        result.error = Some(execution.record.failure(&result.output).after(attempts));
     }
-    if ledger.tree.checkpoint_taken == ledger.iteration() {
+    if ledger.tree.checkpoint_taken == ledger.task.iteration() {
         inspecting::ask(execution, Box::new(result), ledger, reaction)
     } else {
         Learning::start(execution, result, ledger, reaction)
@@ -230,15 +226,15 @@ pub(super) fn failed(
     let consumed = ledger.abandon_phase(reaction);
     let (facts, usage) = match &mut execution {
         Some(execution) => {
-            execution.consumed(consumed);
-            execution.forget_unheard();
-            ledger.keep_draft(execution);
-            execution.facts_so_far()
+            execution.record.used(consumed);
+            execution.inbox.forget_unheard();
+            ledger.task.keep_draft(execution);
+            execution.record.so_far()
         }
         None => Default::default(),
     };
     let error = match &execution {
-        Some(execution) => error.after(ledger.failures_of(execution.agent()) + 1),
+        Some(execution) => error.after(ledger.task.failures_of(execution.agent()) + 1),
         None => error,
     };
     Next::Ended { event: MachineEvent::AgentError { error, facts, usage: Some(usage) }, execution }

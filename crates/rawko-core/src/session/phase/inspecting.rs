@@ -18,7 +18,7 @@ pub(super) fn ask(
     reaction: &mut Reaction,
 ) -> Next {
     let id = ledger.open.issue(OpenEffect::Inspection);
-    reaction.effects.push(Effect::InspectTree { id, iteration: ledger.iteration() });
+    reaction.effects.push(Effect::InspectTree { id, iteration: ledger.task.iteration() });
     Next::working(execution, Step::Inspecting(result))
 }
 

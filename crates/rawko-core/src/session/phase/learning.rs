@@ -44,15 +44,15 @@ impl Learning {
         let extract = ledger.setup.memory.as_ref().and_then(|memory| memory.extract.clone());
         let has_worked = result.facts.turns > 0;
         let Some(extract) =
-            extract.filter(|extract| has_worked && ledger.extractor_tokens < extract.max_tokens)
+            extract.filter(|extract| has_worked && ledger.spend.extractor_tokens() < extract.max_tokens)
         else {
             return complete(execution, result);
         };
-        let context = ledger.machine.context();
+        let context = ledger.task.context();
         let agent = context.current_mode.clone();
         let recorded = execution_text(&summary_of_result(context, &result, ledger.now));
         let text = question(&context.task, &agent, &recorded_and_claimed(&recorded, &result.output));
-        let id = ledger.new_conversation();
+        let id = ledger.carried.new_conversation();
         let mut conversation = ConversationLog::new(id, extract.prompt, [remember_tool()].into());
         conversation.push(Message::user(text));
         let stage = Stage::Asking { model: Box::new(extract.model), conversation };
@@ -80,7 +80,7 @@ impl Learning {
                 reaction.effects.push(Effect::Remember {
                     id,
                     agent: self.agent.clone(),
-                    iteration: ledger.iteration(),
+                    iteration: ledger.task.iteration(),
                     draft: Box::new(draft.clone()),
                     files,
                 });
@@ -110,8 +110,7 @@ impl Learning {
         ledger: &mut Ledger,
         reaction: &mut Reaction,
     ) -> Next {
-        let used = &mut ledger.extractor_tokens;
-        *used = used.saturating_add(reply.usage.total_tokens());
+        ledger.spend.extractor_used(reply.usage);
         match read_draft(reply.message) {
             Ok(None) => complete(execution, self.result),
             Ok(Some(draft)) => {

@@ -20,7 +20,6 @@ mod turn;
 mod verifying;
 
 pub use diagram::{PhaseKind, phase_diagram};
-pub(super) use retrying::FailingCall;
 
 use approving::Approving;
 use asking::Asking;
@@ -204,7 +203,9 @@ impl Phase {
     fn has_alternative(&self) -> bool {
         match self {
             Self::Asking(phase) => phase.has_alternative(),
-            Self::Working(execution, Step::Turn | Step::Summarizing(_)) => execution.has_alternative(),
+            Self::Working(execution, Step::Turn | Step::Summarizing(_)) => {
+                execution.dialogue.has_alternative()
+            }
             _ => false,
         }
     }
@@ -321,7 +322,7 @@ impl Phase {
             },
             TimerPurpose::RunDeadline => {
                 let message = "the run's time is up (constraints.maxDuration)";
-                ledger.limit = Some(LimitKind::Time);
+                ledger.task.limit = Some(LimitKind::Time);
                 self.fail(ErrorInfo::new(ErrorCode::BudgetExceeded, message), ledger, reaction)
             }
         }
@@ -330,7 +331,7 @@ impl Phase {
     /// Fails whatever is being done.
     fn fail(self, error: ErrorInfo, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
         use crate::machine::State;
-        match ledger.machine.state() {
+        match ledger.task.state() {
             State::Selecting => {
                 ledger.abandon_phase(reaction);
                 Next::Machine(MachineEvent::AgentSelectionFailed { error })
@@ -351,7 +352,7 @@ impl Phase {
     pub(super) fn charge(&mut self, usage: Usage) {
         match self {
             Self::Asking(phase) => phase.consumed(usage),
-            Self::Working(execution, Step::Turn | Step::Summarizing(_)) => execution.consumed(usage),
+            Self::Working(execution, Step::Turn | Step::Summarizing(_)) => execution.record.used(usage),
             Self::Retrying(phase) => phase.phase.charge(usage),
             _ => {}
         }
@@ -398,7 +399,7 @@ impl Phase {
     pub(super) fn request(&self) -> Option<ModelRequest> {
         match self {
             Self::Asking(phase) => Some(phase.request()),
-            Self::Working(execution, Step::Turn) => Some(execution.request()),
+            Self::Working(execution, Step::Turn) => Some(turn::request(execution)),
             Self::Working(execution, Step::Summarizing(summary)) => {
                 Some(summarizing::request(execution, summary))
             }
@@ -427,7 +428,7 @@ impl Phase {
     pub(super) fn open_call(&self, effect: OpenEffect) -> Option<(String, ToolCall)> {
         match (self, effect) {
             (Self::Working(execution, Step::Tools), OpenEffect::ToolCall(slot)) => {
-                Some((execution.agent().to_owned(), execution.running(slot)?.call))
+                Some((execution.agent().to_owned(), execution.calls.running(slot)?.call))
             }
             _ => None,
         }

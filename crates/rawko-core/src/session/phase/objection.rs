@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::arbiter::{Objection, RedCheck, SELECT_HISTORY, recent_history, unanswered_rejection};
+use crate::arbiter::{Objection, RedCheck, SELECT_HISTORY};
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::facts::{self, CommandEffect, CommandResult, RECORD};
 use crate::session::ledger::Ledger;
@@ -12,20 +12,9 @@ use crate::session::ledger::Ledger;
 const OTHERS: usize = 5;
 
 impl Ledger {
-    /// What the record has against a COMPLETE.
-    pub(in crate::session) fn objection(&self) -> Option<Objection> {
-        let history = recent_history(self.machine.context(), &self.statistics, SELECT_HISTORY);
-        Objection::of(&history, &self.facts)
-    }
-
     /// The newest check of the run, if it is red. Where rawko runs the checks itself, it says what they found instead.
     pub(in crate::session) fn red_check(&self) -> Option<RedCheck> {
-        if self.setup.verify.is_some() { None } else { self.newest_red_check() }
-    }
-
-    fn newest_red_check(&self) -> Option<RedCheck> {
-        let history = recent_history(self.machine.context(), &self.statistics, SELECT_HISTORY);
-        RedCheck::of(&history)
+        if self.setup.verify.is_some() { None } else { self.task.newest_red_check() }
     }
 
     /// The commands that verify the run, and whether they were adopted: where rawko found none that can run, all tests of the
@@ -37,8 +26,7 @@ impl Ledger {
             return (verify.commands.clone(), false);
         }
         let project = &self.setup.place.directory;
-        let commands =
-            self.machine.context().history.iter().rev().flat_map(|it| it.facts.commands.iter().rev());
+        let commands = self.task.context().history.iter().rev().flat_map(|it| it.facts.commands.iter().rev());
         let mut green = commands.filter(|fact| fact.is_check && fact.result() == CommandResult::Passed);
         match green.find_map(|fact| facts::whole_suite_of(&fact.command, project)) {
             Some(adopted) if !verify.commands.contains(&adopted) => (vec![adopted], true),
@@ -50,7 +38,7 @@ impl Ledger {
     pub(in crate::session) fn other_checks(&self, commands: &[String]) -> Vec<String> {
         let own: BTreeSet<String> = commands.iter().flat_map(|command| facts::runners_of(command)).collect();
         let project = &self.setup.place.directory;
-        let history = &self.machine.context().history;
+        let history = &self.task.context().history;
         let recent = history.get(history.len().saturating_sub(SELECT_HISTORY)..).unwrap_or_default();
         let mut red: Vec<String> = Vec::new();
         for fact in recent.iter().flat_map(|entry| &entry.facts.commands).filter(|fact| fact.is_check) {
@@ -71,25 +59,12 @@ impl Ledger {
             red.followed_by == CommandEffect::Reads
                 && commands.iter().any(|command| facts::are_same_checks(command, &red.command))
         };
-        self.newest_red_check().as_ref().is_some_and(is_of_now)
-    }
-
-    /// The agent whose rejection was followed by a change and by no other verdict of its own.
-    pub(in crate::session) fn unanswered_rejection(&self) -> Option<String> {
-        let history = recent_history(self.machine.context(), &self.statistics, SELECT_HISTORY);
-        unanswered_rejection(&history).map(str::to_owned)
-    }
-
-    /// How often in a row, up to now, this agent's executions have failed.
-    pub(in crate::session) fn failures_of(&self, agent: &str) -> u32 {
-        let own = self.machine.context().history.iter().rev().filter(|entry| entry.agent == agent);
-        let failed = own.take_while(|entry| entry.result.is_failure()).count();
-        u32::try_from(failed).unwrap_or(u32::MAX)
+        self.task.newest_red_check().as_ref().is_some_and(is_of_now)
     }
 
     /// The failure that a COMPLETE against the record counts as, and whether it ends the run because nothing changes.
     pub(super) fn refuse_completion(&mut self, objection: &Objection) -> (ErrorInfo, bool) {
-        let tree = self.tree.changes.as_ref().map(|changes| changes.names.join("\n")).unwrap_or_default();
+        let tree = self.tree.changes().map(|changes| changes.names.join("\n")).unwrap_or_default();
         if let Some(stalled) = self.watch_refusal(&objection.to_string(), &tree) {
             return (stalled, true);
         }

@@ -21,10 +21,10 @@ impl Recalling {
     pub(super) fn ask(self, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
         let id = ledger.open.issue(OpenEffect::Recall);
         let agent = self.agent.clone();
-        let plan = ledger.effective_plan().filter(|plan| !plan.is_complete);
+        let plan = ledger.task.plan().filter(|plan| !plan.is_complete);
         let step = plan.and_then(|plan| plan.steps.get(plan.current_step_index));
         let step = step.filter(|step| !step.is_settled()).map(|step| step.description.clone());
-        let task = Query::bounded_task(&ledger.machine.context().task).to_owned();
+        let task = Query::bounded_task(&ledger.task.context().task).to_owned();
         reaction.effects.push(Effect::Recall { id, agent, task, step });
         Next::Phase(Phase::Recalling(self))
     }
@@ -38,7 +38,7 @@ impl Recalling {
             reaction.warn(problem.as_str());
         }
         if !recalled.memories.is_empty() {
-            let (iteration, memories) = (ledger.iteration(), recalled.memories.clone());
+            let (iteration, memories) = (ledger.task.iteration(), recalled.memories.clone());
             let unmet = recalled.unmet;
             reaction.notes.push(Note::MemoriesRecalled { agent: agent.clone(), iteration, memories, unmet });
         }
@@ -53,7 +53,7 @@ impl Ledger {
         execution: Option<&Execution>,
         reaction: &mut Reaction,
     ) {
-        let (Some(entry), Some(execution)) = (self.machine.context().history.last(), execution) else {
+        let (Some(entry), Some(execution)) = (self.task.context().history.last(), execution) else {
             return;
         };
         let memories = execution.memories();
@@ -67,7 +67,7 @@ impl Ledger {
             ExecutionStatus::Cancelled => UseOutcome::Unknown,
         };
         let ExecutionFacts { files_accessed, files_modified, .. } = &entry.facts;
-        let words = execution.words();
+        let words = execution.dialogue.words();
         let words = format!("{words}\n{}", entry.output.as_deref().unwrap_or_default());
         let uses = memories.iter().map(|memory| MemoryUse {
             path: memory.path.clone(),

@@ -33,26 +33,6 @@ pub(in crate::session) struct Retrying {
     until: Timestamp,
 }
 
-/// Model calls that keep failing: one, and those that follow when it was given up.
-#[derive(Debug, Clone, PartialEq)]
-pub(in crate::session) struct FailingCall {
-    /// When the first of them failed. Time in which no process carried the run moves this forward.
-    since: Timestamp,
-    /// How often a request was sent.
-    attempts: u32,
-    /// How many answers were cut off.
-    cut: u32,
-    /// Whether an agent made the first of them, and not the arbiter.
-    by_agent: bool,
-}
-
-impl FailingCall {
-    /// No process carried the run for so long.
-    pub(in crate::session) fn paused(&mut self, ms: u64) {
-        self.since.0 = self.since.0.saturating_add(ms);
-    }
-}
-
 /// How a model call failed.
 pub(super) struct CallFailure {
     pub(super) error: ErrorInfo,
@@ -69,9 +49,7 @@ impl Retrying {
         reaction: &mut Reaction,
     ) -> Result<Next, Phase> {
         let Some(after_ms) = ledger.pause_after(failure, &phase) else {
-            // The patience with an outage is not given again to the calls that follow the one that was given up.
-            let is_outage = !failure.was_cut && may_pass(failure.error.code);
-            ledger.failing = ledger.failing.take().filter(|_| is_outage);
+            ledger.failing.given_up(!failure.was_cut && may_pass(failure.error.code));
             return Err(phase);
         };
         ledger.start_timer(TimerPurpose::Retry, after_ms, reaction);
@@ -96,7 +74,7 @@ impl Retrying {
 
     /// Takes the time that was waited until now off the working time of the agent.
     pub(super) fn count(&mut self, ledger: &mut Ledger) {
-        ledger.waited(ledger.now.since(self.since));
+        ledger.spend.waited(ledger.now.since(self.since));
         self.since = ledger.now;
     }
 
@@ -117,20 +95,16 @@ impl Ledger {
         if has_alternative && !was_cut {
             return None;
         }
-        let now = self.now;
-        let by_agent = phase.execution().is_some();
-        let failing = self.failing.get_or_insert(FailingCall { since: now, attempts: 0, cut: 0, by_agent });
-        failing.attempts =
-            failing.attempts.saturating_add(error.attempts.map_or(1, |sent| sent.get().into()));
+        let sent = error.attempts.map_or(1, |sent| sent.get().into());
+        let failing = self.failing.failed(phase.execution().is_some(), self.now, sent, *was_cut);
         let pause = error.retry_after_ms.unwrap_or_else(|| backoff(failing.attempts));
         if *was_cut {
-            failing.cut += 1;
             return (failing.cut < CUT_ATTEMPTS).then_some(pause);
         }
         if has_alternative || retry.patience_ms == 0 {
             return None;
         }
-        let left = retry.patience_ms.saturating_sub(now.since(failing.since));
+        let left = retry.patience_ms.saturating_sub(self.now.since(failing.since));
         match error.retry_after_ms {
             None => (left > 0).then(|| pause.min(left)),
             Some(asked) if error.code == ErrorCode::RateLimited => {
@@ -138,25 +112,6 @@ impl Ledger {
             }
             Some(asked) => (asked <= left).then_some(asked),
         }
-    }
-
-    /// A call was answered, which an agent made or the arbiter. That the arbiter has a model does not end the outage of the
-    /// agents' one.
-    pub(in crate::session) fn answered_again(&mut self, to_agent: bool) {
-        self.failing = self.failing.take().filter(|failing| failing.by_agent != to_agent);
-        self.arbiter_is_down &= to_agent;
-    }
-
-    /// The number of the next attempt of the call that keeps failing.
-    pub(in crate::session) fn next_attempt(&self) -> u32 {
-        self.failing.as_ref().map_or(1, |failing| failing.attempts.saturating_add(1))
-    }
-
-    /// Whether the call that an agent or the arbiter makes now is one that the session repeats by itself.
-    pub(in crate::session) fn is_repeating(&self, by_agent: bool) -> bool {
-        let is_own = self.failing.as_ref().is_some_and(|failing| failing.by_agent == by_agent);
-        let is_patient = self.setup.retry.is_some_and(|retry| retry.patience_ms > 0);
-        is_own && is_patient || !by_agent && self.arbiter_is_down
     }
 }
 

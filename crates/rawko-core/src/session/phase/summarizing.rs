@@ -22,7 +22,7 @@ pub(super) fn make_room(
     ledger: &mut Ledger,
     reaction: &mut Reaction,
 ) -> Next {
-    match execution.shorten(ledger.new_conversation()) {
+    match execution.shorten(ledger.carried.new_conversation()) {
         Shortening::Done(shortened) => {
             report(&execution, shortened, reaction);
             ask_if_it_fits(execution, refusal, ledger, reaction)
@@ -42,7 +42,7 @@ pub(super) fn refused(
     ledger: &mut Ledger,
     reaction: &mut Reaction,
 ) -> Next {
-    if execution.refused_as_too_long() {
+    if execution.dialogue.refused_as_too_long() {
         make_room(execution, Some(error), ledger, reaction)
     } else {
         executing::failed(Some(execution), error, ledger, reaction)
@@ -56,7 +56,7 @@ pub(super) fn ask(
     ledger: &mut Ledger,
     reaction: &mut Reaction,
 ) -> Next {
-    let model = execution.summary_model(&summary);
+    let model = execution.dialogue.summary_model(&summary);
     let asked = ledger.call_model(purpose(&execution), &model, &summary.question, None, reaction);
     match asked {
         Ok(_) => Next::working(execution, Step::Summarizing(summary)),
@@ -71,7 +71,7 @@ fn purpose(execution: &Execution) -> Purpose {
 
 /// The request for the summary.
 pub(super) fn request(execution: &Execution, summary: &PendingSummary) -> ModelRequest {
-    let model = execution.summary_model(summary);
+    let model = execution.dialogue.summary_model(summary);
     summary.question.request(purpose(execution), &model, ToolChoice::Auto)
 }
 
@@ -91,9 +91,10 @@ pub(super) fn replied(
         | StopReason::ContextWindow
         | StopReason::Paused => reply.message.text(),
     };
-    let next = ledger.new_conversation();
-    let plan = ledger.plan_with(&execution);
-    match execution.sum_up(summary, next, &text, reply.usage, plan.as_ref()) {
+    let next = ledger.carried.new_conversation();
+    let plan = ledger.task.plan_with(&execution);
+    execution.record.used(reply.usage);
+    match execution.dialogue.sum_up(summary, next, &text, plan.as_ref()) {
         Some(shortened) => {
             report(&execution, shortened, reaction);
             ask_if_it_fits(execution, None, ledger, reaction)
@@ -114,7 +115,7 @@ pub(super) fn failed(
     reaction: &mut Reaction,
 ) -> Next {
     if error.code.is_of_provider()
-        && let Some(model) = execution.switch_model()
+        && let Some(model) = execution.dialogue.switch_model()
     {
         reaction.switched_model(&error, model);
         return ask(execution, summary, ledger, reaction);
@@ -139,7 +140,7 @@ fn ask_if_it_fits(
     ledger: &mut Ledger,
     reaction: &mut Reaction,
 ) -> Next {
-    if execution.is_hopeless() {
+    if execution.dialogue.is_hopeless() {
         let error = refusal.unwrap_or_else(|| too_long("nothing more can be taken out of it"));
         return executing::failed(Some(execution), error, ledger, reaction);
     }

@@ -33,8 +33,8 @@ pub(super) fn finished(
         return Phase::Working(execution, Step::Tools).ignore(reaction);
     };
     ledger.tree.wrote(&outcome.files_modified);
-    if let Some(AllowedCall { call, access, grants, .. }) = execution.running(slot) {
-        let grants = ledger.approvals.all_grants(execution.agent(), &call, grants);
+    if let Some(AllowedCall { call, access, grants, .. }) = execution.calls.running(slot) {
+        let grants = ledger.user.approvals.all_grants(execution.agent(), &call, grants);
         let asked = ledger.asked_after(execution.agent(), &grants, &outcome);
         let has_run = has_run(access, &asked);
         // A call that was refused before it did anything is no call yet.
@@ -42,7 +42,7 @@ pub(super) fn finished(
             ledger.watch_call(&mut execution, &call, access, &outcome);
         }
         if asked.is_empty() {
-            ledger.approvals.used(execution.agent(), &call);
+            ledger.user.approvals.used(execution.agent(), &call);
         }
         if !asked.is_empty() {
             let step = execution.tool_refused(slot, outcome, asked, &mut reaction.notes);
@@ -61,7 +61,7 @@ pub(super) fn lost(
     reaction: &mut Reaction,
 ) -> Next {
     let running = match effect {
-        OpenEffect::ToolCall(slot) => execution.running(slot),
+        OpenEffect::ToolCall(slot) => execution.calls.running(slot),
         _ => None,
     };
     match running {
@@ -78,7 +78,7 @@ pub(super) fn lost(
 
 fn run(agent: &str, call: AllowedCall, ledger: &mut Ledger, reaction: &mut Reaction) {
     let AllowedCall { slot, call, access, rule, grants } = call;
-    let grants = ledger.approvals.all_grants(agent, &call, grants);
+    let grants = ledger.user.approvals.all_grants(agent, &call, grants);
     if access == ToolAccess::Mutating {
         ledger.tree.changing(&call.name);
     }

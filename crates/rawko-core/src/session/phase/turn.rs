@@ -6,7 +6,7 @@ use crate::agent::execution::{Execution, Judgement};
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::message::ToolCall;
 use crate::policy::{self, CallContext, Permission};
-use crate::request::Purpose;
+use crate::request::{ModelRequest, Purpose};
 use crate::session::Reaction;
 use crate::session::ledger::Ledger;
 use crate::session::spend::Refusal;
@@ -14,7 +14,7 @@ use crate::setup::{AgentSetup, Setup};
 
 /// Asks the agent's model; a conversation that no longer fits is made shorter before.
 pub(super) fn start(execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-    if execution.is_too_long() {
+    if execution.dialogue.is_too_long() {
         return summarizing::make_room(execution, None, ledger, reaction);
     }
     ask(execution, ledger, reaction)
@@ -22,16 +22,30 @@ pub(super) fn start(execution: Box<Execution>, ledger: &mut Ledger, reaction: &m
 
 /// Asks the agent's model with the current conversation.
 pub(super) fn ask(execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-    let purpose = Purpose::Agent { name: execution.agent().to_owned() };
-    let asked = ledger.call_model(purpose, execution.model(), execution.conversation(), None, reaction);
+    let asked = ledger.call_model(
+        purpose(&execution),
+        execution.dialogue.model(),
+        execution.dialogue.log(),
+        None,
+        reaction,
+    );
     match asked {
         Ok(_) => {
-            ledger.words.read_by(&execution);
+            ledger.user.words.read_by(&execution);
             Next::working(execution, Step::Turn)
         }
         Err(Refusal::Run(error)) => executing::failed(Some(execution), error, ledger, reaction),
         Err(Refusal::Agent(why)) => executing::out_of_budget(execution, why, ledger, reaction),
     }
+}
+
+fn purpose(execution: &Execution) -> Purpose {
+    Purpose::Agent { name: execution.agent().to_owned() }
+}
+
+/// The request for the turn.
+pub(super) fn request(execution: &Execution) -> ModelRequest {
+    execution.dialogue.request(purpose(execution))
 }
 
 /// The model answered: its tool calls are judged.
@@ -48,7 +62,7 @@ pub(super) fn replied(
         reply.message.clone(),
         reply.usage,
         reply.stop_reason,
-        ledger.effective_plan(),
+        ledger.task.plan(),
         judge,
         &mut reaction.notes,
     );
@@ -67,7 +81,7 @@ pub(super) fn failed(
         return summarizing::refused(execution, error, ledger, reaction);
     }
     if error.code.is_of_provider()
-        && let Some(model) = execution.switch_model()
+        && let Some(model) = execution.dialogue.switch_model()
     {
         reaction.switched_model(&error, model);
         return start(execution, ledger, reaction);

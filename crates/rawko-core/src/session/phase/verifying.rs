@@ -56,7 +56,7 @@ impl Verifying {
         ledger: &mut Ledger,
         reaction: &mut Reaction,
     ) -> Next {
-        if let Some(objection) = ledger.objection() {
+        if let Some(objection) = ledger.task.objection() {
             reaction.warn(format!("not accepted as done: {objection}"));
             let (error, is_stalled) = ledger.refuse_completion(&objection);
             return refused(point, error, is_stalled, ledger);
@@ -175,14 +175,14 @@ fn settle(
 
 /// A COMPLETE does not count because of `error`: a failure like any other.
 fn refused(point: DecisionPoint, error: ErrorInfo, is_stalled: bool, ledger: &Ledger) -> Next {
-    let at_limit = ledger.iteration() >= ledger.machine.limits().max_iterations;
+    let at_limit = ledger.task.iteration() >= ledger.task.limits().max_iterations;
     Next::Machine(match point {
         // The machine ends here whatever is decided. A failure would hide that a limit ended it.
         DecisionPoint::Evaluate
             if at_limit
                 && !is_stalled
                 && error.code.is_recoverable()
-                && ledger.machine.state() == State::Evaluating =>
+                && ledger.task.state() == State::Evaluating =>
         {
             MachineEvent::ArbiterDecision { decision: Decision::Retry { reason: error.message } }
         }
@@ -195,8 +195,8 @@ impl Ledger {
     /// Whether the checks run before the execution that has just ended is judged: it says that it is done, or no other
     /// follows it, and the run changed something that they have not seen.
     pub(super) fn checks_are_due(&self) -> bool {
-        let Some(last) = self.machine.context().history.last() else { return false };
-        let is_last = self.iteration() >= self.machine.limits().max_iterations;
+        let Some(last) = self.task.context().history.last() else { return false };
+        let is_last = self.task.iteration() >= self.task.limits().max_iterations;
         let says_done = last.result == ExecutionStatus::Success
             && matches!(last.facts.ended, Some(ExecutionEnd::Reported | ExecutionEnd::EndTurn))
             && last.facts.verdict != Some(Verdict::Rejected);
@@ -216,8 +216,7 @@ impl Ledger {
         if !is_unchecked {
             return false;
         }
-        let mut then = self.machine.clone();
-        let _ = then.apply(self.now, event);
+        let then = self.task.after(self.now, event);
         let gives_up = then.state() == State::Failed || then.context().limited;
         then.state().is_final() && then.state() != State::Cancelled && gives_up
     }

@@ -3,11 +3,11 @@
 //! The figures are kept up to date, so that a turn costs the same however long the run is. An agent whose budget is
 //! used up ends its execution, which is not a failure, and is not chosen again ([`Ledger::barred_by_budget`]).
 
-use super::ledger::Ledger;
-use super::spend::Budget;
-use super::{LimitKind, Reaction, TimerPurpose};
+use super::budget::Budget;
+use super::{Spend, payer};
 use crate::agent::AgentBudget;
-use crate::request::Purpose;
+use crate::session::ledger::Ledger;
+use crate::session::{LimitKind, Reaction, TimerPurpose};
 use crate::time::Timestamp;
 use crate::usage::Usage;
 
@@ -31,7 +31,7 @@ impl AgentSpend {
     }
 
     /// No process carried the run for so long.
-    pub(super) fn paused(&mut self, ms: u64) {
+    fn paused(&mut self, ms: u64) {
         if let Some(since) = &mut self.working_since {
             since.0 = since.0.saturating_add(ms);
         }
@@ -42,58 +42,93 @@ impl AgentSpend {
     }
 }
 
+impl Spend {
+    /// The agent begins to work.
+    fn begin_work(&mut self, agent: &str, now: Timestamp) {
+        self.waited_ms = 0;
+        let spend = self.agents.entry(agent.to_owned()).or_default();
+        spend.executions = spend.executions.saturating_add(1);
+        spend.working_since = Some(now);
+    }
+
+    /// Stops the clocks of the running agents.
+    pub(in crate::session) fn stop_work(&mut self, now: Timestamp) {
+        for spend in self.agents.values_mut() {
+            spend.worked_ms = spend.worked_ms(now);
+            spend.working_since = None;
+        }
+    }
+
+    /// The agent whose clock runs.
+    fn working(&self) -> Option<&str> {
+        let (agent, _) = self.agents.iter().find(|(_, spend)| spend.working_since.is_some())?;
+        Some(agent)
+    }
+
+    fn worked_ms(&self, agent: &str, now: Timestamp) -> u64 {
+        self.agents.get(agent).map_or(0, |spend| spend.worked_ms(now))
+    }
+
+    /// The agents did not work for so long.
+    pub(super) fn agents_paused(&mut self, ms: u64) {
+        for spend in self.agents.values_mut() {
+            spend.paused(ms);
+        }
+    }
+
+    /// The agent waited for a model for so long, which is not its working time.
+    pub(in crate::session) fn waited(&mut self, ms: u64) {
+        self.waited_ms = self.waited_ms.saturating_add(ms);
+        self.agents_paused(ms);
+    }
+
+    /// How long the execution has waited, in milliseconds, since its deadline was last moved by that.
+    pub(in crate::session) fn take_waited(&mut self) -> u64 {
+        std::mem::take(&mut self.waited_ms)
+    }
+
+    /// Bars the agent from further work: its budget is used up.
+    pub(in crate::session) fn bar_agent(&mut self, agent: &str, why: String) {
+        self.agents.entry(agent.to_owned()).or_default().stopped = Some(why);
+    }
+
+    /// The agents' budgets may have changed.
+    pub(in crate::session) fn budgets_changed(&mut self) {
+        for spend in self.agents.values_mut() {
+            spend.stopped = None;
+        }
+    }
+}
+
 impl Ledger {
     /// Starts the clock of the agent that begins to work.
-    pub(super) fn start_work_timer(&mut self, agent: &str, reaction: &mut Reaction) {
-        let spend = self.spend.agents.entry(agent.to_owned()).or_default();
-        spend.executions = spend.executions.saturating_add(1);
-        spend.working_since = Some(self.now);
+    pub(in crate::session) fn start_work_timer(&mut self, agent: &str, reaction: &mut Reaction) {
+        self.spend.begin_work(agent, self.now);
         if let Some(left) = self.agent_time_left(agent) {
             self.start_timer(TimerPurpose::AgentBudget, left.max(1), reaction);
         }
     }
 
-    /// Stops the clocks of the running agents.
-    pub(super) fn stop_work_timers(&mut self) {
-        for spend in self.spend.agents.values_mut() {
-            spend.worked_ms = spend.worked_ms(self.now);
-            spend.working_since = None;
-        }
-    }
-
     /// How long the running agent may still work, if anything limits it.
-    pub(super) fn running_agent_time_left(&self) -> Option<u64> {
-        let (agent, _) = self.spend.agents.iter().find(|(_, spend)| spend.working_since.is_some())?;
-        self.agent_time_left(agent)
+    pub(in crate::session) fn running_agent_time_left(&self) -> Option<u64> {
+        self.agent_time_left(self.spend.working()?)
     }
 
     /// How long the agent may still work, if anything limits it.
-    pub(super) fn agent_time_left(&self, agent: &str) -> Option<u64> {
+    fn agent_time_left(&self, agent: &str) -> Option<u64> {
         let max = self.budget_of(agent)?.max_duration?.as_ms();
-        Some(max.saturating_sub(self.worked_ms(agent)))
+        Some(max.saturating_sub(self.spend.worked_ms(agent, self.now)))
     }
 
     /// Why an agent whose time is up stops.
-    pub(super) fn agent_time_is_up(&self, agent: &str) -> String {
+    pub(in crate::session) fn agent_time_is_up(&self, agent: &str) -> String {
         let max = self.budget_of(agent).and_then(|budget| budget.max_duration);
         let max = max.map(|max| max.to_string()).unwrap_or_default();
         format!("the {max} of `{agent}` are over (budget.maxDuration)")
     }
 
-    /// Bars the agent from further work: its budget is used up.
-    pub(super) fn bar_agent(&mut self, agent: &str, why: String) {
-        self.spend.agents.entry(agent.to_owned()).or_default().stopped = Some(why);
-    }
-
-    /// The agents' budgets may have changed.
-    pub(super) fn budgets_changed(&mut self) {
-        for spend in self.spend.agents.values_mut() {
-            spend.stopped = None;
-        }
-    }
-
     /// Why the agent cannot be chosen any more, for people; `None` if its budget has room.
-    pub(super) fn barred_by_budget(&self, agent: &str) -> Option<String> {
+    pub(in crate::session) fn barred_by_budget(&self, agent: &str) -> Option<String> {
         let spend = self.spend.agents.get(agent)?;
         if spend.stopped.is_some() {
             return spend.stopped.clone();
@@ -108,13 +143,13 @@ impl Ledger {
         if let Some(max) = max_cost_usd.filter(|max| spend.cost_usd >= *max) {
             return Some(format!("the ${max:.4} of `{agent}` are spent (budget.maxCostUsd)"));
         }
-        let over = |max: &crate::TimeSpan| self.worked_ms(agent) >= max.as_ms();
+        let over = |max: &crate::TimeSpan| self.spend.worked_ms(agent, self.now) >= max.as_ms();
         let max = max_duration.filter(over)?;
         Some(format!("the {max} of `{agent}` are over (budget.maxDuration)"))
     }
 
     /// Which of the agent's budgets is used up.
-    pub(super) fn spent_budget(&self, agent: &str) -> Option<LimitKind> {
+    pub(in crate::session) fn spent_budget(&self, agent: &str) -> Option<LimitKind> {
         let why = self.barred_by_budget(agent)?;
         let kinds = [
             ("budget.maxTokens", LimitKind::Tokens),
@@ -130,10 +165,7 @@ impl Ledger {
     pub(super) fn agent_budget(&self, agent: &str) -> Option<Budget<'static>> {
         let budget = self.budget_of(agent)?;
         let spend = self.spend.agents.get(agent).cloned().unwrap_or_default();
-        let (tokens, cost_usd) = self.spend.reserved(|purpose| match purpose {
-            Purpose::Select | Purpose::Evaluate | Purpose::Remember { .. } => false,
-            Purpose::Agent { name } | Purpose::Summarize { agent: name } => name == agent,
-        });
+        let (tokens, cost_usd) = self.spend.reserved(|purpose| payer(purpose) == Some(agent));
         Some(Budget {
             max_tokens: budget.max_tokens,
             max_cost_usd: budget.max_cost_usd,
@@ -146,9 +178,5 @@ impl Ledger {
 
     fn budget_of(&self, agent: &str) -> Option<AgentBudget> {
         self.setup.agents.get(agent).map(|agent| agent.config.budget)
-    }
-
-    fn worked_ms(&self, agent: &str) -> u64 {
-        self.spend.agents.get(agent).map_or(0, |spend| spend.worked_ms(self.now))
     }
 }

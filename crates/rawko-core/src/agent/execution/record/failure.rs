@@ -1,8 +1,8 @@
 //! What failed in an execution that did not succeed (`docs/spec/machine.md`, "Transitions"): its last red check, else its
 //! last failed call, else what it reports.
 
-use super::Execution;
-use super::calls::COMMAND_CHARS;
+use super::Record;
+use crate::agent::execution::calls::COMMAND_CHARS;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::facts::CommandResult;
 use crate::machine::CommandFact;
@@ -16,10 +16,9 @@ const OUTPUT_BYTES: usize = 600;
 /// Characters of a report in a message.
 const REPORT_CHARS: usize = 600;
 
-impl Execution {
+impl Record {
     /// What failed, where the agent reports `words`.
-    #[must_use]
-    pub fn failure(&self, words: &str) -> ErrorInfo {
+    pub(crate) fn failure(&self, words: &str) -> ErrorInfo {
         let newest_check = self.facts.commands.iter().rev().find(|fact| fact.is_check);
         let red = newest_check.filter(|fact| fact.result() == CommandResult::Failed);
         let is_told = |red: &CommandFact| {
@@ -35,7 +34,7 @@ impl Execution {
     }
 
     /// Remembers a failed call; a success of the same tool takes it back.
-    pub(super) fn note_error(&mut self, call: &ToolCall, outcome: &ToolOutcome) {
+    pub(in crate::agent::execution) fn note_error(&mut self, call: &ToolCall, outcome: &ToolOutcome) {
         let failed = outcome.is_error || outcome.exit_code.is_some_and(|code| code != 0);
         if failed {
             self.last_error = Some(error_of(call, outcome));

@@ -6,8 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::ledger::Ledger;
-use super::spend::CallTotal;
+use super::{CallTotal, Spend};
+use crate::session::ledger::Ledger;
 use crate::time::Timestamp;
 use crate::usage::Usage;
 
@@ -62,28 +62,23 @@ impl SharedPart {
     pub(super) fn of(events: u64) -> Self {
         Self { events_left: events, ..Self::default() }
     }
-
-    /// Shared events that are still to come.
-    pub(super) fn events_left(&self) -> u64 {
-        self.events_left
-    }
 }
 
-impl Ledger {
-    /// An event is about to be applied.
-    pub(super) fn before_event(&mut self, at: Timestamp) {
+impl Spend {
+    /// An event is about to be applied; the task has begun so many executions.
+    pub(in crate::session) fn before_event(&mut self, at: Timestamp, own_iterations: u32) {
         self.shared.own_since.get_or_insert(at);
         if self.shared.events_left == 1 {
-            self.shared.iterations = self.own_iterations();
+            self.shared.iterations = own_iterations;
         }
     }
 
     /// An event has been applied: with the last one that is shared, what was used until now is set aside.
-    pub(super) fn after_event(&mut self) {
+    pub(in crate::session) fn after_event(&mut self) {
         self.shared.events_left = match self.shared.events_left {
             0 => return,
             1 => {
-                self.shared.used = std::mem::take(&mut self.spend.own);
+                self.shared.used = std::mem::take(&mut self.own);
                 self.shared.own_since = None;
                 0
             }
@@ -91,51 +86,60 @@ impl Ledger {
         };
     }
 
+    /// Shared events that are still to come.
+    pub(in crate::session) fn shared_events_left(&self) -> u64 {
+        self.shared.events_left
+    }
+
     /// Whether everything until now is shared.
-    pub(super) fn is_shared(&self) -> bool {
+    pub(in crate::session) fn is_shared(&self) -> bool {
         self.shared.events_left > 0
     }
 
     /// What the session's own model calls have used in this task.
-    pub(super) fn own_calls(&self) -> CallTotal {
-        if self.is_shared() { CallTotal::default() } else { self.spend.own }
+    pub(in crate::session) fn own_calls(&self) -> CallTotal {
+        if self.is_shared() { CallTotal::default() } else { self.own }
     }
 
+    /// No process carried the run for so long: no part of its time. A session's own part that begins only now has not been
+    /// paused: what a fork waited after its shared events was before it.
+    pub(in crate::session) fn paused(&mut self, ms: u64, now: Timestamp) {
+        self.paused_ms = self.paused_ms.saturating_add(ms);
+        self.agents_paused(ms);
+        if let Some(since) = self.shared.own_since.as_mut().filter(|since| **since != now) {
+            since.0 = since.0.saturating_add(ms);
+        }
+    }
+
+    /// How long the session itself has run, without pauses, in milliseconds.
+    pub(in crate::session) fn own_duration(&self, at: Timestamp) -> u64 {
+        self.shared.own_since.map_or(0, |since| at.since(since))
+    }
+}
+
+impl Ledger {
     /// What is shared, if anything was done or used in it.
-    pub(super) fn shared_part(&self) -> Option<Shared> {
-        let (iterations, used) = if self.is_shared() {
-            (self.own_iterations(), self.spend.own)
+    pub(in crate::session) fn shared_part(&self) -> Option<Shared> {
+        let Spend { own, shared, .. } = &self.spend;
+        let (iterations, used) = if self.spend.is_shared() {
+            (self.task.own_iterations(), *own)
         } else {
-            (self.shared.iterations, self.shared.used)
+            (shared.iterations, shared.used)
         };
         let shared = Shared { iterations, usage: used.usage, cost_usd: used.cost_usd() };
         (shared.iterations > 0 || shared.usage != Usage::default()).then_some(shared)
     }
 
     /// What counts for the present task until now.
-    pub(super) fn so_far(&self) -> SoFar {
-        let own = self.own_calls();
+    pub(in crate::session) fn so_far(&self) -> SoFar {
+        let own = self.spend.own_calls();
         SoFar {
-            earlier_iterations: self.carried.iterations,
-            iterations: self.own_iterations(),
+            earlier_iterations: self.task.earlier_iterations(),
+            iterations: self.task.own_iterations(),
             usage: own.usage,
             cost_usd: own.cost_usd(),
             shared: self.shared_part(),
             elapsed_ms: self.elapsed_ms(),
         }
-    }
-
-    /// No process carried the run for so long: no part of its time. A session's own part that begins only now has not been
-    /// paused: what a fork waited after its shared events was before it.
-    pub(super) fn paused(&mut self, ms: u64) {
-        self.spend.paused(ms);
-        if let Some(since) = self.shared.own_since.as_mut().filter(|since| **since != self.now) {
-            since.0 = since.0.saturating_add(ms);
-        }
-    }
-
-    /// How long the session itself has run, without pauses, in milliseconds.
-    pub(super) fn own_duration(&self, at: Timestamp) -> u64 {
-        self.shared.own_since.map_or(0, |since| at.since(since))
     }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use super::Execution;
-use super::calls::COMMAND_CHARS;
+use super::Record;
+use crate::agent::execution::calls::COMMAND_CHARS;
 use crate::error::ErrorCode;
 use crate::facts::{self, CommandEffect, CommandFact, OwnStatus};
 use crate::message::ToolCall;
@@ -16,19 +16,17 @@ const COMMANDS_KEPT: usize = 5;
 /// Number of files recorded as accessed.
 const FILES_KEPT: usize = 50;
 
-impl Execution {
+impl Record {
     /// Records the facts of a finished call, as the tool reports them.
-    pub(super) fn record(&mut self, call: &ToolCall, outcome: &ToolOutcome) {
+    pub(in crate::agent::execution) fn finished(&mut self, call: &ToolCall, outcome: &ToolOutcome) {
         self.note_error(call, outcome);
         for file in &outcome.files_modified {
             if self.files.insert(file.clone()) {
                 self.facts.files_modified.push(file.clone());
             }
         }
-        if outcome.error_code == Some(ErrorCode::PermissionError)
-            && !self.facts.denied_tools.contains(&call.name)
-        {
-            self.facts.denied_tools.push(call.name.clone());
+        if outcome.error_code == Some(ErrorCode::PermissionError) {
+            self.denied(call);
         }
         let seen = outcome.files_seen.iter().map(|file| &file.path);
         for file in seen.chain(&outcome.files_modified) {
@@ -104,37 +102,24 @@ impl Execution {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conversation::ConversationLog;
-    use crate::setup::AgentSetup;
     use serde_json::json;
-
-    fn execution() -> Execution {
-        let agent: AgentSetup = serde_json::from_value(json!({
-            "source": "built in", "permissions": {},
-            "model": {"provider": "claude", "model": "m", "maxTokens": 100},
-            "config": {"name": "developer", "whenToUse": ["always"], "systemPrompt": "p"},
-        }))
-        .unwrap();
-        let log = ConversationLog::new(1, String::new(), Vec::new().into());
-        Execution::start(&agent, Vec::new(), log, "begin".into(), [])
-    }
 
     fn call(name: &str, input: Value) -> ToolCall {
         serde_json::from_value(json!({"id": "1", "name": name, "input": input})).unwrap()
     }
 
-    fn run(execution: &mut Execution, command: &str, exit_code: i32, pipe_status: &[i32], output: &str) {
+    fn run(record: &mut Record, command: &str, exit_code: i32, pipe_status: &[i32], output: &str) {
         let outcome = ToolOutcome {
             exit_code: Some(exit_code),
             pipe_status: pipe_status.to_vec(),
             ..ToolOutcome::ok(output)
         };
-        execution.record(&call(BASH, json!({ "command": command })), &outcome);
+        record.finished(&call(BASH, json!({ "command": command })), &outcome);
     }
 
     /// Each recorded command with its result: `+`, `-`, `0` (not run) or `?`, in capitals for checks, and `!` or `~` where
     /// something was or may have been written since.
-    fn shown(execution: &Execution) -> Vec<String> {
+    fn shown(record: &Record) -> Vec<String> {
         let show = |fact: &CommandFact| {
             let result = match fact.result() {
                 facts::CommandResult::Passed => '+',
@@ -149,12 +134,12 @@ mod tests {
             };
             format!("{}{result}{stale} {}", if fact.is_check { "C" } else { "" }, fact.command)
         };
-        execution.facts.commands.iter().map(show).collect()
+        record.facts.commands.iter().map(show).collect()
     }
 
     #[test]
     fn a_check_has_its_own_result_whatever_the_pipeline_says() {
-        let mut work = execution();
+        let mut work = Record::default();
         run(&mut work, "pytest | tail -3", 0, &[1, 0], "x");
         run(&mut work, "npx jest | tail", 0, &[0, 0], "Tests:       1 failed, 1 passed, 2 total");
         run(&mut work, "make test || true; echo done", 0, &[], "ok");
@@ -181,7 +166,7 @@ mod tests {
     fn a_runner_inside_a_script_is_a_check_where_it_shows_failures() {
         let script = "python3 -c 'import subprocess; subprocess.run([\"pytest\"])'";
         let heredoc = "bash <<X\npytest\nX";
-        let mut work = execution();
+        let mut work = Record::default();
         run(&mut work, heredoc, 1, &[], "=== 1 failed in 0.1s ===");
         run(&mut work, script, 0, &[], "=== 1 failed in 0.1s ===");
         run(&mut work, "python3 -c 'print(1)'", 0, &[], "=== 1 passed in 0.1s ===");
@@ -192,7 +177,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_to_read_makes_earlier_checks_stale() {
-        let mut work = execution();
+        let mut work = Record::default();
         run(&mut work, "pytest", 0, &[], "");
         run(&mut work, "git diff | cat", 0, &[0, 0], "");
         assert_eq!(shown(&work), ["C+ pytest", "+ git diff | cat"]);
@@ -208,7 +193,7 @@ mod tests {
 
     #[test]
     fn the_last_checks_stay_beside_the_last_commands() {
-        let mut work = execution();
+        let mut work = Record::default();
         for number in 0..7 {
             run(&mut work, &format!("pytest t{number}"), 0, &[], "");
         }
@@ -235,12 +220,12 @@ mod tests {
 
     #[test]
     fn what_did_not_run_or_goes_on_is_not_taken_for_a_result() {
-        let mut work = execution();
+        let mut work = Record::default();
         let refused = ToolOutcome::error(ErrorCode::PermissionError, "no");
-        work.record(&call(BASH, json!({"command": "pytest"})), &refused);
+        work.finished(&call(BASH, json!({"command": "pytest"})), &refused);
         assert!(work.facts.commands.is_empty());
         let input = json!({"command": "pytest", "run_in_background": true});
-        work.record(&call(BASH, input), &ToolOutcome::ok("[background job 1: started]"));
+        work.finished(&call(BASH, input), &ToolOutcome::ok("[background job 1: started]"));
         assert_eq!(shown(&work), ["C? pytest"]);
     }
 }
