@@ -30,8 +30,8 @@ pub struct ConversationLog {
     pub stable: Option<usize>,
     /// The tools that the model may call.
     pub tools: Arc<[ToolSpec]>,
-    /// The messages.
-    pub messages: Vec<Arc<Message>>,
+    /// The messages. Requests share the list.
+    pub messages: Arc<Vec<Arc<Message>>>,
     digest: String,
     bytes: usize,
 }
@@ -50,7 +50,7 @@ impl ConversationLog {
         }
         let bytes = system.len() + tools.iter().map(|tool| json(tool).len()).sum::<usize>();
         let (system, digest) = (system.into(), short_hex(&hash.finalize()));
-        Self { id, system, stable: None, tools, messages: Vec::new(), digest, bytes }
+        Self { id, system, stable: None, tools, messages: Arc::default(), digest, bytes }
     }
 
     /// An empty conversation whose system prompt is `stable`, which other conversations share, followed by `own`.
@@ -72,7 +72,8 @@ impl ConversationLog {
         hash.update(&encoded);
         self.digest = short_hex(&hash.finalize());
         self.bytes += without_images(&message, encoded.len());
-        self.messages.push(message);
+        // Copies the list only while a request is kept beyond the next message.
+        Arc::make_mut(&mut self.messages).push(message);
     }
 
     /// A new conversation with the same system prompt and tools, for a shorter form of this one.
@@ -97,7 +98,7 @@ impl ConversationLog {
             stable: self.stable,
             tools: Arc::clone(&self.tools),
             search,
-            messages: self.messages.clone(),
+            messages: Arc::clone(&self.messages),
             tool_choice,
             max_tokens: model.answer_tokens(),
             temperature: model.temperature,

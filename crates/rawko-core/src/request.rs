@@ -95,7 +95,7 @@ pub struct ModelRequest {
     /// The provider's own search of the web, if the model may use it. A provider without one ignores it.
     pub search: Option<HostedSearch>,
     /// The conversation, user first.
-    pub messages: Vec<Arc<Message>>,
+    pub messages: Arc<Vec<Arc<Message>>>,
     /// Which tools may be called.
     pub tool_choice: ToolChoice,
     /// Most tokens of the answer.

@@ -268,7 +268,7 @@ fn tools_of(filter: Value, permissions: Value, provider_searches: bool) -> Vec<S
         provider_searches.then(|| serde_json::from_value(json!({"maxUses": 3})).unwrap());
     let bench = Bench::start(setup);
     let id = bench.open[0].awaits_answer().unwrap();
-    let shown = bench.session.request(id).unwrap().system;
+    let shown = &bench.requests[&id].system;
     let lines = shown
         .lines()
         .map(str::trim)

@@ -11,6 +11,7 @@ use rawko_core::arbiter::ArbiterQuestion;
 use rawko_core::cost::Price;
 use rawko_core::machine::Decision;
 use rawko_core::message::{Content, Message, Role, StopReason, ToolCall};
+use rawko_core::request::ModelRequest;
 use rawko_core::session::{
     DecisionPoint, DecisionSource, Effect, EffectAnswer, EffectId, EndedTask, Event, LimitKind, Note,
     Outcome, Override, Session, Stamped, Status, TimerPurpose,
@@ -66,6 +67,7 @@ struct Bench {
     journal: Vec<Stamped>,
     open: BTreeMap<EffectId, Effect>,
     notes: Vec<Note>,
+    requests: BTreeMap<EffectId, ModelRequest>,
     outcome: Option<Outcome>,
 }
 
@@ -77,6 +79,7 @@ impl Bench {
             journal: Vec::new(),
             open: BTreeMap::new(),
             notes: Vec::new(),
+            requests: BTreeMap::new(),
             outcome: None,
         }
     }
@@ -110,6 +113,7 @@ impl Bench {
             }
         }
         self.notes.extend(reaction.notes);
+        self.requests.extend(reaction.requests);
     }
 
     /// A fork that shares everything that has happened, resumed an hour later.
@@ -143,7 +147,7 @@ impl Bench {
     fn call(&self) -> (EffectId, u32) {
         let call = self.open.iter().find(|(_, effect)| matches!(effect, Effect::CallModel { .. }));
         let (id, _) = call.unwrap_or_else(|| panic!("nothing is asked: {:?} {:?}", self.open, self.outcome));
-        (*id, self.session.request(*id).unwrap().max_tokens)
+        (*id, self.requests[id].max_tokens)
     }
 
     #[track_caller]
@@ -466,7 +470,7 @@ fn a_limit_in_the_providers_own_words_is_lowered_too() {
     bench.select("developer");
     let (effect, answer) = bench.call();
     assert!(answer > 1_000 && answer < 2_400, "{answer}");
-    assert_eq!(bench.session.request(effect).unwrap().extra["max_tokens"], answer);
+    assert_eq!(bench.requests[&effect].extra["max_tokens"], answer);
 }
 
 /// The arbiter continues the developer; another agent works in its place, and the reason is reported.

@@ -492,15 +492,43 @@ fn a_plan_made_before_an_error_is_not_lost() {
 }
 
 #[test]
+fn a_request_shares_the_messages_of_its_conversation() {
+    let mut bench = Bench::start(setup());
+    bench.select("developer");
+    let mut seen = std::collections::BTreeSet::new();
+    for _ in 0..5 {
+        let requests = std::mem::take(&mut bench.requests);
+        let messages = requests.into_values().last().unwrap().messages;
+        seen.insert(std::sync::Arc::as_ptr(&messages));
+        drop(messages);
+        let effect = bench.take(|effect| matches!(effect, Effect::CallModel { .. })).awaits_answer().unwrap();
+        let message = Message { role: Role::Assistant, content: vec![call("c", "Read", json!({}))] };
+        bench.give(Event::Answered {
+            effect,
+            answer: EffectAnswer::ModelReplied {
+                message,
+                usage: Usage::default(),
+                stop_reason: StopReason::ToolUse,
+                duration_ms: 5,
+                cached: false,
+            },
+        });
+        let (read, _) = bench.running()[0].clone();
+        bench.finish_tool(read, ToolOutcome::ok("text"));
+    }
+    assert_eq!(seen.len(), 1, "the list is not copied when it grows");
+}
+
+#[test]
 fn requests_only_grow_at_their_end() {
     let mut bench = Bench::start(setup());
     bench.select("developer");
     let mut before: Option<rawko_core::request::ModelRequest> = None;
     for _ in 0..5 {
         let open = bench.open.iter().find(|effect| matches!(effect, Effect::CallModel { .. })).unwrap();
-        let request = bench.session.request(open.awaits_answer().unwrap()).unwrap();
+        let request = bench.requests[&open.awaits_answer().unwrap()].clone();
         if let Some(before) = &before {
-            assert_eq!(request.messages[..before.messages.len()], before.messages);
+            assert_eq!(request.messages[..before.messages.len()], before.messages[..]);
             assert_eq!((&request.system, &request.tools), (&before.system, &before.tools));
         }
         before = Some(request);

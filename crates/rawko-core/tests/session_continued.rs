@@ -341,7 +341,7 @@ fn each_task_has_what_was_given_with_it() {
         Effect::CallModel { id, .. } => Some(*id),
         _ => None,
     });
-    let request = bench.session.request(effect.unwrap()).unwrap();
+    let request = &bench.requests[&effect.unwrap()];
     let last = request.messages.last().unwrap();
     assert!(last.text().contains("| `shot.png`: 1x1 pixels") && !last.text().contains("milk"));
     assert!(last.content.iter().any(|block| matches!(block, Content::Image(_))), "{last:?}");

@@ -40,7 +40,7 @@ fn warnings(bench: &Bench) -> Vec<String> {
 
 fn roles(bench: &Bench) -> Vec<Role> {
     let effect = bench.open.iter().find(|effect| matches!(effect, Effect::CallModel { .. })).unwrap();
-    let request = bench.session.request(effect.awaits_answer().unwrap()).unwrap();
+    let request = &bench.requests[&effect.awaits_answer().unwrap()];
     request.messages.iter().map(|message| message.role).collect()
 }
 

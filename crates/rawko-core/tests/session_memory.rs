@@ -47,7 +47,7 @@ fn recall(bench: &mut Bench, recalled: Recalled) {
 
 fn system(bench: &Bench) -> String {
     let effect = bench.open.iter().find(|effect| matches!(effect, Effect::CallModel { .. })).unwrap();
-    bench.session.request(effect.awaits_answer().unwrap()).unwrap().system.to_string()
+    bench.requests[&effect.awaits_answer().unwrap()].system.to_string()
 }
 
 fn complete() -> Value {

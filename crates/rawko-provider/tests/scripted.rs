@@ -19,7 +19,7 @@ fn question(purpose: Purpose) -> ModelRequest {
         system: Arc::from(""),
         stable: None,
         tools: Arc::from([]),
-        messages: vec![Arc::new(Message::user("?"))],
+        messages: vec![Arc::new(Message::user("?"))].into(),
         tool_choice: ToolChoice::Auto,
         max_tokens: 100,
         temperature: None,

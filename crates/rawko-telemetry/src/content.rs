@@ -89,7 +89,7 @@ mod tests {
             system: "be brief".into(),
             stable: None,
             tools: [].into(),
-            messages: messages.into_iter().map(Into::into).collect(),
+            messages: messages.into_iter().map(Into::into).collect::<Vec<_>>().into(),
             tool_choice: ToolChoice::Auto,
             max_tokens: 10,
             temperature: None,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use rawko_core::approval::Approval;
 use rawko_core::machine::State;
-use rawko_core::request::Purpose;
+use rawko_core::request::{ModelRequest, Purpose};
 use rawko_core::session::{
     DecisionPoint, DecisionRecord, DecisionSource, EffectAnswer, EffectId, Note, Outcome, Session, Status,
 };
@@ -106,7 +106,7 @@ impl Projection {
             Fact::TaskStarted { task } | Fact::TaskContinued { task } => self.begin_task(at, Some(task)),
             Fact::TaskTakenUp => self.begin_task(at, None),
             Fact::Note(note) => self.note(note, at, session, ended),
-            Fact::ModelCalled(call) => self.begin_call(call, at, session),
+            Fact::ModelCalled { call, request } => self.begin_call(call, request.as_deref(), at),
             Fact::ModelReplied(reply) => ended.extend(self.replied(reply, at)),
             Fact::ModelFailed { error, call, usage, .. } => {
                 let Some(mut span) = self.end_work(call.effect, at) else { return };
@@ -312,7 +312,7 @@ impl Projection {
         Some(span)
     }
 
-    fn begin_call(&mut self, call: &ModelCall, at: Timestamp, session: &Session) {
+    fn begin_call(&mut self, call: &ModelCall, request: Option<&ModelRequest>, at: Timestamp) {
         let ModelCall { effect, purpose, provider, model } = call;
         let is_arbiter = matches!(purpose, Purpose::Select | Purpose::Evaluate);
         if is_arbiter && self.plan.is_none() {
@@ -325,14 +325,14 @@ impl Projection {
         span.set(name::PROVIDER, name::provider(provider));
         span.set(name::MODEL, model.as_str());
         span.set("rawko.purpose", purpose_word(purpose));
-        if let Some(request) = session.request(*effect) {
+        if let Some(request) = request {
             span.set(name::MAX_TOKENS, request.max_tokens);
             if let Some(temperature) = request.temperature {
                 span.set(name::TEMPERATURE, temperature);
             }
             if self.content {
-                span.set(name::INPUT_MESSAGES, content::input(&request));
-                if let Some(system) = content::system(&request) {
+                span.set(name::INPUT_MESSAGES, content::input(request));
+                if let Some(system) = content::system(request) {
                     span.set(name::SYSTEM_INSTRUCTIONS, system);
                 }
             }

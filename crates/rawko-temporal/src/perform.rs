@@ -69,7 +69,7 @@ pub(crate) async fn perform(
     let workspace = all.of(task);
     let mut inner = workspace.inner.lock().await;
     inner.catch_up(all, place).await?;
-    let (Issued { effect, records }, request) = inner.effect(attempt.effect)?;
+    let Issued { effect, request, records } = inner.effect(attempt.effect)?;
     if changes_the_tree(&effect) {
         drop(inner);
         let _gate = workspace.gate.write().await;

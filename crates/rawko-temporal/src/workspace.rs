@@ -78,6 +78,8 @@ pub(crate) struct Inner {
 #[derive(Clone)]
 pub(crate) struct Issued {
     pub(crate) effect: Effect,
+    /// The request, if it is a model call.
+    pub(crate) request: Option<ModelRequest>,
     /// The journal's records that a memory is learned from.
     pub(crate) records: Vec<u64>,
 }
@@ -375,18 +377,20 @@ impl Inner {
             _ => all.events(&place.spec.id, self.events, place.events()).await?,
         };
         for stamped in events {
-            let Applied { reaction, step, seq } = self.folding.apply(&stamped);
-            self.events += 1;
+            // Before it is applied: a conversation that shares its messages with a request copies the list when it grows.
             if let Some(effect) = stamped.event.answers() {
                 self.issued.remove(&effect);
             }
+            let Applied { mut reaction, step, seq } = self.folding.apply(&stamped);
+            self.events += 1;
             let begun = self.folding.folded().execution_begun;
             let last = if step.is_empty() { seq } else { seq + 1 };
             for effect in reaction.effects {
                 match effect.awaits_answer() {
                     Some(id) => {
                         let records = begun.into_iter().chain([last]).collect();
-                        self.issued.insert(id, Issued { effect, records });
+                        let request = reaction.requests.remove(&id);
+                        self.issued.insert(id, Issued { effect, request, records });
                     }
                     None => {
                         if let Effect::Abandon { id } = effect {
@@ -403,11 +407,11 @@ impl Inner {
         self.performer.is_some()
     }
 
-    /// The open effect of that number, with the request if it is a model call.
-    pub(crate) fn effect(&self, number: u64) -> Result<(Issued, Option<ModelRequest>), ActivityError> {
+    /// The open effect of that number.
+    pub(crate) fn effect(&self, number: u64) -> Result<Issued, ActivityError> {
         let id = EffectId(number);
         match self.issued.get(&id) {
-            Some(issued) => Ok((issued.clone(), self.session().request(id))),
+            Some(issued) => Ok(issued.clone()),
             None => Err(for_good(format!("effect {id} is not open any more: nobody waits for its answer"))),
         }
     }

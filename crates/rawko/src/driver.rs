@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rawko_core::machine::State;
+use rawko_core::request::ModelRequest;
 use rawko_core::session::{
     Effect, EffectAnswer, EffectId, Event, Lost, Note, Outcome, Reaction, SoFar, Stamped,
 };
@@ -365,8 +366,10 @@ impl Driver {
             }
         }
         let mut outcome = None;
+        let mut requests = reaction.requests;
         for effect in reaction.effects {
-            outcome = self.perform(effect).or(outcome);
+            let request = effect.awaits_answer().and_then(|id| requests.remove(&id));
+            outcome = self.perform(effect, request).or(outcome);
         }
         if outcome.is_none() && reaction.notes.iter().any(ends_iteration) {
             self.reload();
@@ -374,8 +377,8 @@ impl Driver {
         Ok(outcome)
     }
 
-    /// Starts an effect. Returns the outcome if the run is over.
-    fn perform(&mut self, effect: Effect) -> Option<Outcome> {
+    /// Starts an effect, with its request if it is a model call. Returns the outcome if the run is over.
+    fn perform(&mut self, effect: Effect, request: Option<ModelRequest>) -> Option<Outcome> {
         self.tasks.retain(|_, task| !task.0.is_finished());
         match &effect {
             Effect::Finish { outcome } => return Some(outcome.as_ref().clone()),
@@ -387,7 +390,6 @@ impl Driver {
             _ => {}
         }
         let id = effect.awaits_answer()?;
-        let request = self.timeline.session().request(id);
         // The step that issued the effect is the last record: it was written before any effect is performed.
         let last = self.journal.next_seq().saturating_sub(1);
         let records = self.execution_begun.into_iter().chain([last]).collect();

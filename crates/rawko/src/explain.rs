@@ -13,7 +13,7 @@ use rawko_core::request::{ModelRequest, Purpose};
 use rawko_core::session::{
     DecisionPoint, DecisionRecord, DecisionSource, EffectAnswer, EffectId, Event, Note, Session,
 };
-use rawko_core::timeline::{Entry, Fact, ModelCall, ModelReply, Timeline};
+use rawko_core::timeline::{Entry, Fact, ModelReply, Timeline};
 use rawko_core::{ErrorInfo, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -154,7 +154,7 @@ pub fn explain(journal: &Journal) -> Vec<Explanation> {
                     let session = timeline.session();
                     explained.push(site.explain(*record, before.as_ref(), session, &mut calls));
                 }
-                fact => note_call(fact, timeline.session(), &mut calls),
+                fact => note_call(fact, &mut calls),
             }
         }
     }
@@ -171,17 +171,13 @@ struct PendingCall {
 type PendingCalls = BTreeMap<EffectId, PendingCall>;
 
 /// Keeps a call to the arbiter's model, or adds its answer.
-fn note_call(fact: Fact, session: &Session, calls: &mut PendingCalls) {
+fn note_call(fact: Fact, calls: &mut PendingCalls) {
     let (effect, answer) = match fact {
-        Fact::ModelCalled(ModelCall {
-            effect,
-            purpose: Purpose::Select | Purpose::Evaluate,
-            provider,
-            ..
-        }) => {
-            if let Some(request) = session.request(effect) {
-                calls.insert(effect, PendingCall { provider, request, answer: CallAnswer::Dropped });
-            }
+        Fact::ModelCalled { call, request: Some(request) }
+            if matches!(call.purpose, Purpose::Select | Purpose::Evaluate) =>
+        {
+            let (provider, request, answer) = (call.provider, *request, CallAnswer::Dropped);
+            calls.insert(call.effect, PendingCall { provider, request, answer });
             return;
         }
         Fact::ModelReplied(reply) => {
@@ -274,7 +270,7 @@ impl DecisionSite {
                     provider: call.provider,
                     model: call.request.model,
                     system: call.request.system,
-                    messages: call.request.messages,
+                    messages: call.request.messages.to_vec(),
                     answer: call.answer,
                     rejected: replied.then(|| reasons.next().cloned()).flatten(),
                 }

@@ -116,7 +116,7 @@ pub fn replay_with(journal: &Journal, setup: &Setup) -> Replay {
         let Record::Event(stamped) = record else { continue };
         let was = recorded.apply(stamped);
         let is = current.apply(&under(stamped, setup));
-        let (request, fields) = differences((&recorded, &was), (&current, &is));
+        let (request, fields) = differences(&was, &is);
         if !fields.is_empty() {
             let record = seq + 1;
             let after = stamped.event.name().to_owned();
@@ -172,27 +172,24 @@ fn beside(recorded: &Setup, setup: &Setup) -> Setup {
     }
 }
 
-/// A session that has just reacted.
-type Reacted<'a> = (&'a Session, &'a Reaction);
-
 /// The differences between two reactions. Requests are compared by content, not by digest; the first part of the result
 /// is the purpose of the request that differs.
-fn differences(was: Reacted<'_>, is: Reacted<'_>) -> (Option<Purpose>, Vec<FieldDifference>) {
+fn differences(was: &Reaction, is: &Reaction) -> (Option<Purpose>, Vec<FieldDifference>) {
     let mut fields = Vec::new();
-    for (at, pair) in was.1.effects.iter().zip(&is.1.effects).enumerate() {
-        let (Some(a), Some(b)) = (asked(was.0, pair.0), asked(is.0, pair.1)) else { continue };
+    for (at, pair) in was.effects.iter().zip(&is.effects).enumerate() {
+        let (Some(a), Some(b)) = (asked(was, pair.0), asked(is, pair.1)) else { continue };
         if same(&a, &b) {
             continue;
         }
         compare(&format!("effects[{at}].request"), &a.json(), &b.json(), &mut fields);
         if !fields.is_empty() {
-            return (Some(a.request.purpose), fields);
+            return (Some(a.request.purpose.clone()), fields);
         }
     }
     let json = |reaction: &Reaction| {
         serde_json::to_value(StepRecord::of(&reaction.effects, &reaction.notes)).unwrap_or_default()
     };
-    compare("", &json(was.1), &json(is.1), &mut fields);
+    compare("", &json(was), &json(is), &mut fields);
     (None, fields)
 }
 
@@ -200,17 +197,17 @@ fn differences(was: Reacted<'_>, is: Reacted<'_>) -> (Option<Purpose>, Vec<Field
 struct SentRequest<'a> {
     provider: &'a str,
     digest: &'a str,
-    request: ModelRequest,
+    request: &'a ModelRequest,
 }
 
-fn asked<'a>(session: &Session, effect: &'a Effect) -> Option<SentRequest<'a>> {
+fn asked<'a>(reaction: &'a Reaction, effect: &'a Effect) -> Option<SentRequest<'a>> {
     let Effect::CallModel { id, provider, digest, .. } = effect else { return None };
-    Some(SentRequest { provider, digest, request: session.request(*id)? })
+    Some(SentRequest { provider, digest, request: reaction.requests.get(id)? })
 }
 
 /// The digest stands for system prompt, tools and messages. Comparing these themselves would cost more with every turn.
 fn same(a: &SentRequest<'_>, b: &SentRequest<'_>) -> bool {
-    let (p, q) = (&a.request, &b.request);
+    let (p, q) = (a.request, b.request);
     (a.provider, a.digest) == (b.provider, b.digest)
         && (&p.purpose, &p.model, &p.tool_choice) == (&q.purpose, &q.model, &q.tool_choice)
         && (p.max_tokens, p.temperature, &p.extra) == (q.max_tokens, q.temperature, &q.extra)
@@ -219,7 +216,7 @@ fn same(a: &SentRequest<'_>, b: &SentRequest<'_>) -> bool {
 impl SentRequest<'_> {
     /// The whole request under the documented field names. Tools are keyed by name, with their order beside them.
     fn json(&self) -> Value {
-        let request = &self.request;
+        let request = self.request;
         let tools: Map<String, Value> = request
             .tools
             .iter()

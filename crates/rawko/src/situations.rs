@@ -21,7 +21,7 @@ pub fn situations(journal: &Journal) -> Vec<Situation> {
         let before = timeline.session().arbiter_question(DecisionPoint::Select);
         for entry in timeline.apply(record, stamped) {
             match entry.fact {
-                Fact::ModelCalled(call) => {
+                Fact::ModelCalled { call, .. } => {
                     models.insert(call.effect, call.model);
                 }
                 Fact::Note(Note::DecisionMade(record)) => {

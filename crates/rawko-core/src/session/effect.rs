@@ -17,7 +17,7 @@ use crate::tool::{Refusal, ToolAccess};
 #[serde(tag = "type", rename_all_fields = "camelCase")]
 pub enum Effect {
     /// Put a question to a model; answered by `ModelReplied` or `ModelFailed`. The request itself is
-    /// `Session::request`: journaling it whole at every turn would make journals grow with the square of the turns.
+    /// in `Reaction::requests`: journaling it whole at every turn would make journals grow with the square of the turns.
     CallModel {
         /// Its id.
         id: EffectId,

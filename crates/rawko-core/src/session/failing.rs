@@ -1,5 +1,6 @@
 //! Model calls that fail, and since when: how long the run is patient with them, [`retrying`](super::phase) decides.
 
+use crate::request::Purpose;
 use crate::time::Timestamp;
 
 /// What is known of providers that do not answer.
@@ -69,9 +70,10 @@ impl FailingCalls {
         self.call.as_ref().map_or(1, |call| call.attempts.saturating_add(1))
     }
 
-    /// Whether the call that an agent or the arbiter makes now is one that the session repeats by itself. `is_patient` says
-    /// whether it waits out an outage of the agents' provider.
-    pub(super) fn is_repeating(&self, by_agent: bool, is_patient: bool) -> bool {
+    /// Whether the call that is made now for `purpose` is one that the session repeats by itself. `is_patient` says whether it
+    /// waits out an outage of the agents' provider.
+    pub(super) fn is_repeating(&self, purpose: &Purpose, is_patient: bool) -> bool {
+        let by_agent = !matches!(purpose, Purpose::Select | Purpose::Evaluate);
         let is_own = self.call.as_ref().is_some_and(|call| call.by_agent == by_agent);
         is_own && is_patient || !by_agent && self.arbiter_is_down
     }

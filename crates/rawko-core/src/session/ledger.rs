@@ -16,7 +16,7 @@ use crate::arbiter::Sources;
 use crate::conversation::ConversationLog;
 use crate::error::ErrorInfo;
 use crate::note::Note;
-use crate::request::Purpose;
+use crate::request::{ModelRequest, Purpose};
 use crate::setup::{ModelChoice, RunLimits, Setup};
 use crate::time::Timestamp;
 use crate::usage::Usage;
@@ -101,27 +101,26 @@ impl Ledger {
         left > 0
     }
 
-    /// Asks a model, if the budgets allow it.
+    /// Asks a model, if the budgets allow it. `request` sends `conversation` to `choice`.
     pub(super) fn call_model(
         &mut self,
-        purpose: Purpose,
         choice: &ModelChoice,
         conversation: &ConversationLog,
+        mut request: ModelRequest,
         cache_key: Option<String>,
         reaction: &mut Reaction,
     ) -> Result<EffectId, Refusal> {
-        let reservation = self.reserve(&purpose, choice, conversation.estimated_tokens())?;
+        let reservation = self.reserve(&request.purpose, choice, conversation.estimated_tokens())?;
         let id = self.open.issue(OpenEffect::ModelCall);
         self.detector.asked();
-        if let Purpose::Agent { name } = &purpose
+        if let Purpose::Agent { name } = &request.purpose
             && let Some(change) = self.carried.sent.sent(name, choice, conversation)
         {
             reaction.notes.push(Note::CachePrefixChanged { agent: name.clone(), change });
         }
-        self.spend.hold(id, reservation);
         reaction.effects.push(Effect::CallModel {
             id,
-            purpose,
+            purpose: request.purpose.clone(),
             provider: choice.provider.clone(),
             model: choice.model.clone(),
             conversation: conversation.id,
@@ -129,6 +128,11 @@ impl Ledger {
             digest: conversation.digest().to_owned(),
             cache_key,
         });
+        let is_patient = self.setup.retry.is_some_and(|retry| retry.patience_ms > 0);
+        request.is_repeat = self.failing.is_repeating(&request.purpose, is_patient);
+        reservation.limit(&mut request);
+        reaction.requests.insert(id, request);
+        self.spend.hold(id, reservation);
         Ok(id)
     }
 

@@ -50,6 +50,8 @@ pub use steering::Override;
 pub use crate::conversation::{ConversationId, ConversationLog};
 pub use crate::note::{Compaction, DecisionPoint, DecisionRecord, DecisionSource, Note, PrefixChange};
 
+use std::collections::BTreeMap;
+
 use crate::approval::ApprovalQuestion;
 use crate::arbiter::ArbiterQuestion;
 use crate::error::ErrorInfo;
@@ -61,6 +63,7 @@ use crate::setup::Setup;
 use crate::time::Timestamp;
 use crate::usage::Usage;
 use open_effects::OpenEffect;
+use phase::{Phase, Step};
 use run::Run;
 
 /// A session between two events.
@@ -76,6 +79,8 @@ pub struct Reaction {
     pub effects: Vec<Effect>,
     /// The notes to report, in this order.
     pub notes: Vec<Note>,
+    /// The request of each `CallModel` among the effects.
+    pub requests: BTreeMap<EffectId, ModelRequest>,
     /// Whether the event had no meaning here; nothing changed then.
     pub ignored: bool,
 }
@@ -101,16 +106,16 @@ impl Session {
         }
     }
 
-    /// The request of an open `CallModel`.
-    #[must_use]
-    pub fn request(&self, effect: EffectId) -> Option<ModelRequest> {
-        self.run.as_ref()?.request(effect)
-    }
-
     /// The tool call of an open `RunTool`, and the agent that made it.
     #[must_use]
     pub fn open_call(&self, effect: EffectId) -> Option<(String, ToolCall)> {
-        self.run.as_ref()?.open_call(effect)
+        let run = self.run.as_ref()?;
+        match (&run.phase, run.ledger.open.get(effect)?) {
+            (Phase::Working(execution, Step::Tools), OpenEffect::ToolCall(slot)) => {
+                Some((execution.agent().to_owned(), execution.calls.running(slot)?.call))
+            }
+            _ => None,
+        }
     }
 
     /// The machine's state.
@@ -142,15 +147,17 @@ impl Session {
     #[must_use]
     pub fn waits_to_retry(&self) -> Option<(&ErrorInfo, u32)> {
         let run = self.run.as_ref()?;
-        Some((run.phase.waits_because_of()?, run.ledger.failing.next_attempt()))
+        let Phase::Retrying(phase) = &run.phase else { return None };
+        Some((phase.error(), run.ledger.failing.next_attempt()))
     }
 
     /// The question that waits for a person, if one does, and the effect that asks it.
     #[must_use]
     pub fn open_question(&self) -> Option<(EffectId, &ApprovalQuestion)> {
         let run = self.run.as_ref()?;
+        let Phase::Working(_, Step::Approving(step)) = &run.phase else { return None };
         let id = run.ledger.open.ids().find(|id| run.ledger.open.get(*id) == Some(OpenEffect::Approval))?;
-        Some((id, run.phase.question()?))
+        Some((id, step.question()))
     }
 
     /// What the arbiter would be asked now at `point`, once a task has begun; nothing is judged before an execution.

@@ -11,9 +11,7 @@ use super::{EffectId, Event, Reaction};
 use crate::agent::execution::Execution;
 use crate::facts::TreeInspection;
 use crate::machine::{Decision, MachineEffect, MachineEvent, State};
-use crate::message::ToolCall;
 use crate::note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
-use crate::request::ModelRequest;
 use crate::setup::Setup;
 use crate::time::Timestamp;
 use crate::usage::Usage;
@@ -273,7 +271,7 @@ impl Run {
         {
             self.ledger.task.keep_draft(execution);
         }
-        if let Some(execution) = phase.into_execution() {
+        if let Ok(execution) = phase.into_execution() {
             self.ledger.carried.keep(execution);
         }
         if *event == MachineEvent::SkipStep {
@@ -329,21 +327,6 @@ impl Run {
             new.join(", ")
         ));
         known.extend(new);
-    }
-
-    pub(super) fn request(&self, id: EffectId) -> Option<ModelRequest> {
-        if self.ledger.open.get(id)? != OpenEffect::ModelCall {
-            return None;
-        }
-        let mut request = self.phase.request()?;
-        self.ledger.spend.limit_answer(id, &mut request);
-        let is_patient = self.ledger.setup.retry.is_some_and(|retry| retry.patience_ms > 0);
-        request.is_repeat = self.ledger.failing.is_repeating(self.phase.execution().is_some(), is_patient);
-        Some(request)
-    }
-
-    pub(super) fn open_call(&self, id: EffectId) -> Option<(String, ToolCall)> {
-        self.phase.open_call(self.ledger.open.get(id)?)
     }
 }
 

@@ -62,6 +62,18 @@ pub(super) struct Reservation {
     cost_usd: f64,
 }
 
+impl Reservation {
+    /// Keeps the answer to `request` within what is reserved for it.
+    pub(super) fn limit(&self, request: &mut ModelRequest) {
+        request.max_tokens = self.answer_tokens;
+        for name in ANSWER_LIMITS {
+            if let Some(limit) = request.extra.get_mut(name) {
+                *limit = self.answer_tokens.into();
+            }
+        }
+    }
+}
+
 impl CallTotal {
     pub(super) fn cost_usd(&self) -> Option<f64> {
         (!self.unpriced).then_some(self.cost_usd)
@@ -94,17 +106,6 @@ impl Spend {
 
     pub(super) fn hold(&mut self, effect: EffectId, reservation: Reservation) {
         self.reserved.insert(effect, reservation);
-    }
-
-    /// Keeps the answer to `effect` within what was reserved for it.
-    pub(super) fn limit_answer(&self, effect: EffectId, request: &mut ModelRequest) {
-        let Some(held) = self.reserved.get(&effect) else { return };
-        request.max_tokens = held.answer_tokens;
-        for name in ANSWER_LIMITS {
-            if let Some(limit) = request.extra.get_mut(name) {
-                *limit = held.answer_tokens.into();
-            }
-        }
     }
 
     /// Most tokens of the answer to `effect`, while it is open.

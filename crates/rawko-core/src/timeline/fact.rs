@@ -4,7 +4,7 @@ use serde::{Serialize, Serializer};
 
 use crate::error::ErrorInfo;
 use crate::message::{Message, StopReason, ToolCall};
-use crate::request::Purpose;
+use crate::request::{ModelRequest, Purpose};
 use crate::session::{Effect, EffectAnswer, EffectId, Note, Outcome, Override, TimerPurpose};
 use crate::tool::ToolOutcome;
 use crate::usage::Usage;
@@ -50,7 +50,12 @@ pub enum Fact {
     },
     /// A model is called.
     #[serde(skip)]
-    ModelCalled(ModelCall),
+    ModelCalled {
+        /// The call.
+        call: ModelCall,
+        /// What is sent.
+        request: Option<Box<ModelRequest>>,
+    },
     /// A model answered.
     ModelReplied(Box<ModelReply>),
     /// A model call failed.

@@ -96,7 +96,7 @@ impl Timeline {
             }
             facts.push(Fact::Note(note.clone()));
         }
-        facts.extend(reaction.effects.iter().filter_map(|effect| self.begun(effect)));
+        facts.extend(reaction.effects.iter().filter_map(|effect| self.begun(effect, reaction)));
         facts
     }
 
@@ -153,13 +153,14 @@ impl Timeline {
         }
     }
 
-    fn begun(&mut self, effect: &Effect) -> Option<Fact> {
+    fn begun(&mut self, effect: &Effect, reaction: &Reaction) -> Option<Fact> {
         match effect {
             Effect::CallModel { id, purpose, provider, model, .. } => {
                 let (purpose, provider, model) = (purpose.clone(), provider.clone(), model.clone());
                 let call = ModelCall { effect: *id, purpose, provider, model };
                 self.models.insert(*id, call.clone());
-                Some(Fact::ModelCalled(call))
+                let request = reaction.requests.get(id).cloned().map(Box::new);
+                Some(Fact::ModelCalled { call, request })
             }
             Effect::RunTool { id, agent, call, rule, .. } => {
                 self.tools.insert(*id, (agent.clone(), call.id.clone(), call.name.clone()));

@@ -75,7 +75,7 @@ impl Bench {
             _ => None,
         });
         let id = id.unwrap_or_else(|| panic!("no model is asked: {:?} {:?}", self.open, self.outcome));
-        (id, self.session.request(id).expect("an open call has a request"))
+        (id, self.requests[&id].clone())
     }
 
     /// What is asked, as text.

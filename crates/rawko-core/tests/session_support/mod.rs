@@ -16,6 +16,7 @@ use rawko_core::agent::{AgentConfig, AgentLimits, OneOrMany, Transitions, contro
 use rawko_core::arbiter::{DECIDE, Templates};
 use rawko_core::machine::State;
 use rawko_core::message::{Content, Message, Role, StopReason, ToolCall};
+use rawko_core::request::ModelRequest;
 use rawko_core::session::{
     DecisionSource, Effect, EffectAnswer, EffectId, Event, Note, Outcome, Override, Reaction, Session,
     Stamped, Status, TimerPurpose,
@@ -121,6 +122,8 @@ pub(crate) struct Bench {
     pub(crate) journal: Vec<Stamped>,
     pub(crate) open: Vec<Effect>,
     pub(crate) notes: Vec<Note>,
+    /// Those of all model calls.
+    pub(crate) requests: BTreeMap<EffectId, ModelRequest>,
     pub(crate) outcome: Option<Outcome>,
 }
 
@@ -132,6 +135,7 @@ impl Bench {
             journal: vec![],
             open: vec![],
             notes: vec![],
+            requests: BTreeMap::new(),
             outcome: None,
         };
         bench.give(Event::TaskStarted {
@@ -155,6 +159,7 @@ impl Bench {
             }
         }
         self.notes.extend(reaction.notes.clone());
+        self.requests.extend(reaction.requests.clone());
         reaction
     }
 
@@ -167,7 +172,7 @@ impl Bench {
     pub(crate) fn reply(&mut self, content: Vec<Content>, stop_reason: StopReason) -> Reaction {
         let effect = self.take(|effect| matches!(effect, Effect::CallModel { .. }));
         let effect = effect.awaits_answer().unwrap();
-        assert!(self.session.request(effect).is_some());
+        assert!(self.requests.contains_key(&effect));
         let usage = Usage { input_tokens: 100, output_tokens: 10, ..Usage::default() };
         let message = Message { role: Role::Assistant, content };
         self.give(Event::Answered {
@@ -246,7 +251,7 @@ impl Bench {
     #[track_caller]
     pub(crate) fn asked(&self) -> String {
         let effect = self.open.iter().find(|effect| matches!(effect, Effect::CallModel { .. }));
-        let request = self.session.request(effect.unwrap().awaits_answer().unwrap()).unwrap();
+        let request = &self.requests[&effect.unwrap().awaits_answer().unwrap()];
         format!("{}\n{:#?}", request.system, request.messages)
     }
 

@@ -198,7 +198,7 @@ impl ViewBuilder {
             Fact::RanBeside { sessions } => {
                 self.notice(true, &format!("ran beside {} in the same folder", sessions.join(", ")));
             }
-            Fact::ModelCalled(call) => self.called_model(call),
+            Fact::ModelCalled { call, request: _ } => self.called_model(call),
             Fact::ModelReplied(reply) => self.replied(&reply),
             Fact::ModelFailed { error, call, duration_ms, .. } => self.failed(&call, &error, duration_ms),
             Fact::ModelPaid { call, usage, cost_usd } => self.paid(&call, usage, cost_usd),

@@ -31,7 +31,7 @@ pub(super) fn request(model: &str, messages: Vec<Arc<Message>>) -> ModelRequest 
         system: Arc::from("You are the developer."),
         stable: None,
         tools: Arc::from([tool("Read"), tool("Write")]),
-        messages,
+        messages: messages.into(),
         tool_choice: ToolChoice::Auto,
         max_tokens: 1_000,
         temperature: None,

@@ -13,7 +13,7 @@ fn request(model: &str, purpose: Purpose, extra: Value) -> ModelRequest {
         system: Arc::from("Be short."),
         stable: None,
         tools: [serde_json::from_value(tool).expect("a tool")].into(),
-        messages: Vec::new(),
+        messages: Arc::default(),
         tool_choice: ToolChoice::Auto,
         max_tokens: 100,
         temperature: Some(0.3),

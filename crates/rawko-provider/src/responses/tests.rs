@@ -21,7 +21,7 @@ fn fields(is_openai: bool, model: &str, purpose: Purpose, extra: Value) -> Value
         system: Arc::from("You decide."),
         stable: None,
         tools: Arc::from([tool]),
-        messages: vec![Arc::new(Message::user("?"))],
+        messages: vec![Arc::new(Message::user("?"))].into(),
         tool_choice: ToolChoice::Tool { name: "decide".into() },
         max_tokens: 10,
         temperature: Some(0.3),

@@ -183,7 +183,7 @@ async fn the_next_request_begins_with_this_one() {
         let all = conversation();
         let mut whole = request(all.clone());
         for end in 1..=all.len() {
-            whole.messages = all[..end].to_vec();
+            whole.messages = all[..end].to_vec().into();
             ask(&mut *session, whole.clone()).await;
         }
         let bodies: Vec<Vec<u8>> = server.asked().into_iter().map(|a| a.body).collect();

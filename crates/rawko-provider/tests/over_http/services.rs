@@ -162,7 +162,7 @@ async fn two_calls_with_one_id_both_get_their_results() {
             let server = ModelServer::sequence([twice.clone(), twice, Answer::text("fine")]);
             let provider = provider(&server, wire);
             let mut session = provider.open();
-            let mut messages = question().messages;
+            let mut messages = question().messages.to_vec();
             for expected in [["call_7", "call_7_2"], ["call_7_3", "call_7_4"]] {
                 let trial = ask(&mut *session, request(messages.clone())).await;
                 let shown = format!("{wire:?} whole: {whole} {:?}", trial.events);

@@ -95,7 +95,7 @@ impl Talk {
             |block| matches!(block, Content::Thinking { signature: Some(signature), .. } if !signature.is_empty()),
         );
         assert_eq!(signed.count(), 1, "the server signs what the model thinks");
-        self.request.messages.push(Arc::new(message.clone()));
+        Arc::make_mut(&mut self.request.messages).push(Arc::new(message.clone()));
         let results = message.tool_calls().map(|call| Content::ToolResult {
             tool_use_id: call.id.clone(),
             content: "a line".into(),
@@ -103,7 +103,7 @@ impl Talk {
             images: std::mem::take(&mut self.pictures),
         });
         let results = Message { role: Role::User, content: results.collect() };
-        self.request.messages.push(Arc::new(results));
+        Arc::make_mut(&mut self.request.messages).push(Arc::new(results));
         trial.retries.len()
     }
 }
@@ -177,7 +177,7 @@ async fn thinking_in_a_conversation_that_was_shortened_is_kept() {
     talk.request.system = Arc::from("You are another developer.");
     assert_eq!(talk.turn().await, 1, "one refusal");
     let before = server.asked().len();
-    talk.request.messages.truncate(1);
+    Arc::make_mut(&mut talk.request.messages).truncate(1);
     assert_eq!((talk.turn().await, talk.turn().await, talk.turn().await), (0, 0, 0));
     let counts: Vec<usize> = server.asked()[before..].iter().map(|asked| thoughts(&asked.json)).collect();
     assert_eq!(counts, [0, 1, 2]);
@@ -189,7 +189,7 @@ async fn thinking_that_somebody_else_signed_is_left_out() {
     let mut request = ModelRequest { model: "claude-opus-4-8".into(), ..question() };
     let thinking = Content::Thinking { thinking: "Hm.".into(), signature: Some("another account's".into()) };
     let said = Message { role: Role::Assistant, content: vec![thinking, Content::text("Hello.")] };
-    request.messages.extend([Arc::new(said), Arc::new(Message::user("Go on."))]);
+    Arc::make_mut(&mut request.messages).extend([Arc::new(said), Arc::new(Message::user("Go on."))]);
     let mut talk = Talk::new(provider(&server, Wire::Claude).open(), request);
     assert_eq!(talk.turn().await, 1);
     assert_eq!(thoughts(&server.asked()[1].json), 0);
@@ -203,7 +203,7 @@ async fn a_refusal_that_leaving_it_out_does_not_help_against_stands() {
     let mut request = question();
     let thinking = Content::Thinking { thinking: "Hm.".into(), signature: Some("signed".into()) };
     let said = Message { role: Role::Assistant, content: vec![thinking, Content::text("Hello.")] };
-    request.messages.extend([Arc::new(said), Arc::new(Message::user("Go on."))]);
+    Arc::make_mut(&mut request.messages).extend([Arc::new(said), Arc::new(Message::user("Go on."))]);
     let trial = ask(&mut *provider(&server, Wire::Claude).open(), request).await;
     assert_eq!((trial.error().code, server.asked().len()), (ErrorCode::InvalidRequest, 2));
 }

@@ -146,6 +146,8 @@ impl Folding {
         let derived = std::mem::take(&mut self.lacks_step).then_some(&self.last.step);
         let fields = match (record, derived) {
             (Record::Event(stamped), None) => {
+                // A conversation that shares its messages with a request copies the list when it grows.
+                self.last = Applied::default();
                 self.last = self.apply(stamped);
                 self.lacks_step = !self.last.step.is_empty();
                 return Ok(());

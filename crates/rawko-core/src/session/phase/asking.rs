@@ -14,7 +14,7 @@ use crate::machine::{Decision, MachineEvent};
 use crate::message::StopReason;
 use crate::model_chain::ModelChain;
 use crate::note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
-use crate::request::{ModelRequest, Purpose};
+use crate::request::Purpose;
 use crate::session::exchange::{ArbiterExchange, CheckedAnswer, more_room};
 use crate::session::guard::{GUARD_RULE, Guarded};
 use crate::session::ledger::Ledger;
@@ -161,10 +161,6 @@ impl Asking {
         }
     }
 
-    pub(super) fn request(&self) -> ModelRequest {
-        self.exchange.request(self.purpose(), &self.models.current)
-    }
-
     /// Adds tokens that were used for the question without an answer.
     pub(super) fn consumed(&mut self, usage: Usage) {
         self.usage += usage;
@@ -177,9 +173,9 @@ impl Asking {
 
     /// Asks the question, or asks it again.
     pub(super) fn ask(mut self: Box<Self>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-        let cache_key = self.cache_key.clone();
-        let conversation = self.exchange.conversation();
-        match ledger.call_model(self.purpose(), &self.models.current, conversation, cache_key, reaction) {
+        let (model, cache_key) = (&self.models.current, self.cache_key.clone());
+        let request = self.exchange.request(self.purpose(), model);
+        match ledger.call_model(model, self.exchange.conversation(), request, cache_key, reaction) {
             Ok(id) => {
                 self.calls.push(id);
                 Next::Phase(Phase::Asking(self))

@@ -10,7 +10,7 @@ use crate::memory::extraction::{REMEMBER, question, read_draft, recorded_and_cla
 use crate::memory::{Draft, learned_from};
 use crate::message::Message;
 use crate::note::Note;
-use crate::request::{ModelRequest, Purpose, ToolChoice};
+use crate::request::{Purpose, ToolChoice};
 use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
 use crate::session::open_effects::OpenEffect;
@@ -68,8 +68,10 @@ impl Learning {
     ) -> Next {
         match &self.stage {
             Stage::Asking { model, conversation } => {
-                let asked = ledger.call_model(self.purpose(), model, conversation, None, reaction);
-                if let Err(refusal) = asked {
+                let purpose = Purpose::Remember { agent: self.agent.clone() };
+                let tool_choice = ToolChoice::Tool { name: REMEMBER.to_owned() };
+                let request = conversation.request(purpose, model, tool_choice);
+                if let Err(refusal) = ledger.call_model(model, conversation, request, None, reaction) {
                     return self.nothing_learned(execution, &refusal.into_error().message, reaction);
                 }
             }
@@ -87,20 +89,6 @@ impl Learning {
             }
         }
         Next::working(execution, Step::Learning(self))
-    }
-
-    fn purpose(&self) -> Purpose {
-        Purpose::Remember { agent: self.agent.clone() }
-    }
-
-    pub(super) fn request(&self) -> Option<ModelRequest> {
-        match &self.stage {
-            Stage::Asking { model, conversation } => {
-                let tool_choice = ToolChoice::Tool { name: REMEMBER.to_owned() };
-                Some(conversation.request(self.purpose(), model, tool_choice))
-            }
-            Stage::Keeping(_) => None,
-        }
     }
 
     pub(super) fn replied(

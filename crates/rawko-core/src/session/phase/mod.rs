@@ -34,11 +34,9 @@ use super::ledger::Ledger;
 use super::open_effects::OpenEffect;
 use super::{LimitKind, Reaction};
 use crate::agent::execution::{AllowedCall, Execution, PendingSummary};
-use crate::approval::ApprovalQuestion;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::machine::{AgentResult, MachineEffect, MachineEvent};
-use crate::message::{Message, StopReason, ToolCall};
-use crate::request::ModelRequest;
+use crate::message::{Message, StopReason};
 use crate::usage::Usage;
 
 /// What a run is waiting for.
@@ -307,18 +305,14 @@ impl Phase {
             TimerPurpose::ExecutionDeadline => {
                 let message = "the agent's time for one execution is up (limits.timeout)";
                 let error = ErrorInfo::new(ErrorCode::Timeout, message);
-                executing::failed(self.into_execution(), error, ledger, reaction)
+                executing::failed(self.into_execution().ok(), error, ledger, reaction)
             }
-            TimerPurpose::AgentBudget => match self.execution().map(|execution| execution.agent().to_owned())
-            {
-                Some(agent) => {
-                    let why = ledger.agent_time_is_up(&agent);
-                    match self.into_execution() {
-                        Some(execution) => executing::out_of_budget(execution, why, ledger, reaction),
-                        None => Next::Phase(Self::Idle),
-                    }
+            TimerPurpose::AgentBudget => match self.into_execution() {
+                Ok(execution) => {
+                    let why = ledger.agent_time_is_up(execution.agent());
+                    executing::out_of_budget(execution, why, ledger, reaction)
                 }
-                None => self.ignore(reaction),
+                Err(phase) => phase.ignore(reaction),
             },
             TimerPurpose::RunDeadline => {
                 let message = "the run's time is up (constraints.maxDuration)";
@@ -336,7 +330,7 @@ impl Phase {
                 ledger.abandon_phase(reaction);
                 Next::Machine(MachineEvent::AgentSelectionFailed { error })
             }
-            State::Executing => executing::failed(self.into_execution(), error, ledger, reaction),
+            State::Executing => executing::failed(self.into_execution().ok(), error, ledger, reaction),
             State::Evaluating => {
                 ledger.abandon_phase(reaction);
                 Next::Machine(MachineEvent::ArbiterError { error })
@@ -353,7 +347,6 @@ impl Phase {
         match self {
             Self::Asking(phase) => phase.consumed(usage),
             Self::Working(execution, Step::Turn | Step::Summarizing(_)) => execution.record.used(usage),
-            Self::Retrying(phase) => phase.phase.charge(usage),
             _ => {}
         }
     }
@@ -386,51 +379,12 @@ impl Phase {
         }
     }
 
-    /// The execution, leaving the phase.
-    pub(super) fn into_execution(self) -> Option<Box<Execution>> {
+    /// The execution, leaving the phase; the phase itself if it has none.
+    pub(super) fn into_execution(self) -> Result<Box<Execution>, Self> {
         match self {
-            Self::Working(execution, _) => Some(execution),
+            Self::Working(execution, _) => Ok(execution),
             Self::Retrying(phase) => phase.phase.into_execution(),
-            _ => None,
-        }
-    }
-
-    /// The request of this phase's model call, if it waits for one.
-    pub(super) fn request(&self) -> Option<ModelRequest> {
-        match self {
-            Self::Asking(phase) => Some(phase.request()),
-            Self::Working(execution, Step::Turn) => Some(turn::request(execution)),
-            Self::Working(execution, Step::Summarizing(summary)) => {
-                Some(summarizing::request(execution, summary))
-            }
-            Self::Working(_, Step::Learning(step)) => step.request(),
-            _ => None,
-        }
-    }
-
-    /// Why this phase waits before its model call is made again, if it does.
-    pub(super) fn waits_because_of(&self) -> Option<&ErrorInfo> {
-        match self {
-            Self::Retrying(phase) => Some(phase.error()),
-            _ => None,
-        }
-    }
-
-    /// The question that this phase waits for, if it does.
-    pub(super) fn question(&self) -> Option<&ApprovalQuestion> {
-        match self {
-            Self::Working(_, Step::Approving(step)) => Some(step.question()),
-            _ => None,
-        }
-    }
-
-    /// The agent and the tool call of an open effect of this phase.
-    pub(super) fn open_call(&self, effect: OpenEffect) -> Option<(String, ToolCall)> {
-        match (self, effect) {
-            (Self::Working(execution, Step::Tools), OpenEffect::ToolCall(slot)) => {
-                Some((execution.agent().to_owned(), execution.calls.running(slot)?.call))
-            }
-            _ => None,
+            phase => Err(phase),
         }
     }
 }

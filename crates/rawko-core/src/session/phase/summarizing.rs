@@ -10,7 +10,7 @@ use crate::agent::execution::{Execution, PendingSummary, Shortened, Shortening};
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::message::StopReason;
 use crate::note::Note;
-use crate::request::{ModelRequest, Purpose, ToolChoice};
+use crate::request::{Purpose, ToolChoice};
 use crate::session::Reaction;
 use crate::session::ledger::Ledger;
 use crate::session::spend::Refusal;
@@ -57,22 +57,13 @@ pub(super) fn ask(
     reaction: &mut Reaction,
 ) -> Next {
     let model = execution.dialogue.summary_model(&summary);
-    let asked = ledger.call_model(purpose(&execution), &model, &summary.question, None, reaction);
-    match asked {
+    let purpose = Purpose::Summarize { agent: execution.agent().to_owned() };
+    let request = summary.question.request(purpose, &model, ToolChoice::Auto);
+    match ledger.call_model(&model, &summary.question, request, None, reaction) {
         Ok(_) => Next::working(execution, Step::Summarizing(summary)),
         Err(Refusal::Run(error)) => executing::failed(Some(execution), error, ledger, reaction),
         Err(Refusal::Agent(why)) => executing::out_of_budget(execution, why, ledger, reaction),
     }
-}
-
-fn purpose(execution: &Execution) -> Purpose {
-    Purpose::Summarize { agent: execution.agent().to_owned() }
-}
-
-/// The request for the summary.
-pub(super) fn request(execution: &Execution, summary: &PendingSummary) -> ModelRequest {
-    let model = execution.dialogue.summary_model(summary);
-    summary.question.request(purpose(execution), &model, ToolChoice::Auto)
 }
 
 /// The summary takes the place of what it sums up.

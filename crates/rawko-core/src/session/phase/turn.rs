@@ -6,7 +6,7 @@ use crate::agent::execution::{Execution, Judgement};
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::message::ToolCall;
 use crate::policy::{self, CallContext, Permission};
-use crate::request::{ModelRequest, Purpose};
+use crate::request::Purpose;
 use crate::session::Reaction;
 use crate::session::ledger::Ledger;
 use crate::session::spend::Refusal;
@@ -22,14 +22,9 @@ pub(super) fn start(execution: Box<Execution>, ledger: &mut Ledger, reaction: &m
 
 /// Asks the agent's model with the current conversation.
 pub(super) fn ask(execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-    let asked = ledger.call_model(
-        purpose(&execution),
-        execution.dialogue.model(),
-        execution.dialogue.log(),
-        None,
-        reaction,
-    );
-    match asked {
+    let dialogue = &execution.dialogue;
+    let request = dialogue.request(Purpose::Agent { name: execution.agent().to_owned() });
+    match ledger.call_model(dialogue.model(), dialogue.log(), request, None, reaction) {
         Ok(_) => {
             ledger.user.words.read_by(&execution);
             Next::working(execution, Step::Turn)
@@ -37,15 +32,6 @@ pub(super) fn ask(execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut
         Err(Refusal::Run(error)) => executing::failed(Some(execution), error, ledger, reaction),
         Err(Refusal::Agent(why)) => executing::out_of_budget(execution, why, ledger, reaction),
     }
-}
-
-fn purpose(execution: &Execution) -> Purpose {
-    Purpose::Agent { name: execution.agent().to_owned() }
-}
-
-/// The request for the turn.
-pub(super) fn request(execution: &Execution) -> ModelRequest {
-    execution.dialogue.request(purpose(execution))
 }
 
 /// The model answered: its tool calls are judged.
