@@ -6,15 +6,16 @@
 //! is a circle too. Only progress resets the counts: no permission, override or resume does. What progress is,
 //! [`Novelty`] says; how long a run may go without, [`Stagnation`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use sha2::{Digest as _, Sha256};
 
+use super::executions::Executions;
 use super::novelty::{Novelty, Progress};
 use super::stagnation::Stagnation;
 use crate::arbiter::Repetition;
 use crate::facts::{TreeInspection, Verification};
-use crate::machine::{Plan, StepStatus};
+use crate::machine::Plan;
 use crate::message::ToolCall;
 use crate::text::truncate;
 use crate::tool::{ToolAccess, ToolOutcome};
@@ -66,31 +67,14 @@ pub(super) struct LoopDetector {
     switches: BTreeMap<Fingerprint, u32>,
     /// Failed verifications by tree. Their tree is the real one: progress in anything else does not excuse them.
     failed: BTreeMap<Fingerprint, u32>,
-    /// Plans there have been.
-    plans: BTreeSet<Fingerprint>,
     novelty: Novelty,
     /// After how many different changes the check that was run last has failed alike.
     alike: Option<u32>,
     stagnation: Stagnation,
-    /// Trees at the end of executions.
-    trees: BTreeSet<String>,
-    /// The most plan steps that were settled at the end of an execution.
-    settled: usize,
-    /// What has come of the current execution.
-    execution: ExecutionProgress,
-    /// Executions in a row without progress.
-    without_progress: u32,
+    executions: Executions,
     noticed: Option<Repetition>,
     /// The worst alarm that was raised since an agent last began to work.
     pending: Alarm,
-}
-
-/// What came of an execution.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-struct ExecutionProgress {
-    of_calls: Progress,
-    /// Whether its tree is one that there was not before, if it was inspected.
-    new_tree: Option<bool>,
 }
 
 impl LoopDetector {
@@ -147,67 +131,42 @@ impl LoopDetector {
 
     /// `to` begins to work after `from`.
     fn switched(&mut self, from: &str, to: &str) -> Alarm {
-        if self.execution.of_calls == Progress::NewChange {
+        if self.executions.is_changing() {
             // The user intervened before the execution was over.
             self.made_progress();
         }
         let times = count(&mut self.switches, switch(from, to));
         let switch = self.judge(times, SWITCHES, switch_words(from, to));
-        let without_progress = self.judge(self.without_progress + 1, NO_PROGRESS, no_progress_words());
+        let without_progress =
+            self.judge(self.executions.without_progress() + 1, NO_PROGRESS, no_progress_words());
         switch.max(without_progress)
     }
 
     /// The alarm that would follow if `to` worked now, after `from`.
     pub(super) fn if_switched(&self, from: &str, to: &str) -> Alarm {
         let times = self.switches.get(&switch(from, to)).copied().unwrap_or_default() + 1;
-        SWITCHES.alarm(times).max(NO_PROGRESS.alarm(self.without_progress + 1))
+        SWITCHES.alarm(times).max(NO_PROGRESS.alarm(self.executions.without_progress() + 1))
     }
 
     /// The tree at the end of an execution that may have changed it.
     pub(super) fn tree_is(&mut self, inspection: &TreeInspection) {
-        let is_new = self.trees.insert(inspection.tree.clone());
-        self.execution.new_tree = Some(is_new && !inspection.execution.is_empty());
+        self.executions.tree_is(inspection);
     }
 
     /// An execution is over, and this is the plan now.
     pub(super) fn execution_ended(&mut self, plan: Option<&Plan>) {
-        if plan.is_some_and(|plan| self.planned(plan)) {
+        if plan.is_some_and(|plan| self.executions.is_further(plan)) {
             self.progress();
-            self.execution.new_tree = None;
+            self.executions.forget_tree();
         }
-        let ExecutionProgress { of_calls, new_tree } = std::mem::take(&mut self.execution);
-        let is_progress = match of_calls {
-            Progress::None => false,
-            // Files that were changed in a way that cannot be seen in the calls.
-            Progress::NewOutput => new_tree == Some(true),
-            // What was written may have been taken back.
-            Progress::NewChange => new_tree != Some(false),
-        };
-        if is_progress {
+        if self.executions.end() {
             self.made_progress();
-        } else {
-            self.without_progress += 1;
         }
     }
 
     fn made_progress(&mut self) {
-        self.without_progress = 0;
+        self.executions.made_progress();
         self.switches.clear();
-    }
-
-    /// Whether the plan is further than before. New words are not: it is the first one, or more of its steps are settled
-    /// and something came of the work on them.
-    fn planned(&mut self, plan: &Plan) -> bool {
-        let is_settled = |status: StepStatus| match status {
-            StepStatus::Complete | StepStatus::Skipped => true,
-            StepStatus::Pending | StepStatus::InProgress | StepStatus::Failed => false,
-        };
-        let settled = plan.steps.iter().filter(|step| is_settled(step.status)).count();
-        let is_first =
-            !plan.steps.is_empty() && self.plans.is_empty() && self.plans.insert(print_of_plan(plan));
-        let is_further = settled > self.settled && self.execution.of_calls > Progress::None;
-        self.settled = self.settled.max(settled);
-        is_first || is_further
     }
 
     /// Counts a failed verification of a task that was reported as done.
@@ -270,13 +229,13 @@ impl LoopDetector {
     /// The tree or the plan is not what it was.
     fn progress(&mut self) {
         self.learned();
-        self.execution.of_calls = Progress::NewChange;
+        self.executions.brought(Progress::NewChange);
         self.stagnation.changed();
     }
 
     /// Something is known that was not known before.
     fn learned(&mut self) {
-        self.execution.of_calls = self.execution.of_calls.max(Progress::NewOutput);
+        self.executions.brought(Progress::NewOutput);
         self.stagnation.learned();
         self.calls.clear();
         self.noticed = None;
@@ -322,10 +281,6 @@ fn switch_words(from: &str, to: &str) -> String {
 
 fn no_progress_words() -> String {
     "an execution that changes neither the tree nor the plan".to_owned()
-}
-
-fn print_of_plan(plan: &Plan) -> Fingerprint {
-    print(plan.steps.iter().map(|step| format!("{:?} {}", step.status, step.description)))
 }
 
 /// The fingerprint of a list of texts. Lengths are included, so that no text can imitate the border between two.
@@ -458,7 +413,7 @@ mod tests {
             play(&mut detector, step);
             detector.tree_is(&inspection(tree));
             detector.execution_ended(None);
-            assert_eq!(detector.without_progress, without_progress, "{step}");
+            assert_eq!(detector.executions.without_progress(), without_progress, "{step}");
         }
     }
 
@@ -487,7 +442,7 @@ mod tests {
                 detector.learned();
             }
             detector.execution_ended(Some(&plan));
-            assert_eq!(detector.without_progress, without_progress, "{plan:?}");
+            assert_eq!(detector.executions.without_progress(), without_progress, "{plan:?}");
         }
     }
 

@@ -16,6 +16,7 @@ mod continuing;
 mod effect;
 mod event;
 mod exchange;
+mod executions;
 mod failing;
 mod guard;
 mod ledger;
