@@ -207,9 +207,15 @@ impl Outcome {
     /// The end of a run that could not start.
     #[must_use]
     pub fn failed(error: ErrorInfo) -> Self {
+        let summary = error.message.clone();
+        Self { error: Some(error), ..Self::bare(Status::Failed, summary) }
+    }
+
+    /// An end of which nothing else is known.
+    fn bare(status: Status, summary: String) -> Self {
         Self {
-            status: Status::Failed,
-            summary: error.message.clone(),
+            status,
+            summary,
             agent_summary: None,
             iterations: 0,
             usage: Usage::default(),
@@ -223,7 +229,7 @@ impl Outcome {
             proof: None,
             doubt: None,
             verification: None,
-            error: Some(error),
+            error: None,
             earlier_tasks: Vec::new(),
             beside: Vec::new(),
         }
@@ -233,11 +239,14 @@ impl Outcome {
 impl Ledger {
     /// The outcome of a run that cannot continue because of `error`.
     pub(super) fn broken_off(&self, at: Timestamp, error: ErrorInfo) -> Outcome {
+        let ended = self.ended(at, Status::Failed, error.message.clone());
+        Outcome { agent_summary: self.task.last_report(), error: Some(error), ..ended }
+    }
+
+    /// The outcome with what was done and used.
+    fn ended(&self, at: Timestamp, status: Status, summary: String) -> Outcome {
         let own = self.spend.own_calls();
         Outcome {
-            status: Status::Failed,
-            summary: error.message.clone(),
-            agent_summary: self.task.last_report(),
             iterations: self.task.own_iterations(),
             usage: own.usage,
             cost_usd: own.cost_usd(),
@@ -246,13 +255,10 @@ impl Ledger {
             more_files_modified: self.tree.more_files(),
             files_modified_partial: self.tree.is_unseen(),
             duration_ms: self.spend.own_duration(at),
-            limit: None,
-            proof: None,
-            doubt: None,
             verification: self.tree.fresh().cloned(),
-            error: Some(error),
             earlier_tasks: self.carried.ended.clone(),
             beside: self.tree.beside.clone(),
+            ..Outcome::bare(status, summary)
         }
     }
 
@@ -333,19 +339,8 @@ impl Ledger {
             (Status::Failed, None) => "Failed.".to_owned(),
         };
         let keeps_error = matches!(status, Status::Failed | Status::Limited);
-        let own = self.spend.own_calls();
         Outcome {
-            status,
-            summary,
             agent_summary: agent_summary.filter(|words| !words.trim().is_empty()),
-            iterations: self.task.own_iterations(),
-            usage: own.usage,
-            cost_usd: own.cost_usd(),
-            shared: self.shared_part(),
-            files_modified: self.tree.files(),
-            more_files_modified: self.tree.more_files(),
-            files_modified_partial: self.tree.is_unseen(),
-            duration_ms: self.spend.own_duration(self.now),
             limit: match self.task.limit {
                 _ if status != Status::Limited => None,
                 // The error that ended the run names it, though the iterations are used up as well.
@@ -355,10 +350,8 @@ impl Ledger {
             },
             proof,
             doubt,
-            verification: self.tree.fresh().cloned(),
             error: error.filter(|_| keeps_error),
-            earlier_tasks: self.carried.ended.clone(),
-            beside: self.tree.beside.clone(),
+            ..self.ended(self.now, status, summary)
         }
     }
 }
