@@ -66,9 +66,16 @@ pub struct AllowedCall {
     pub slot: usize,
     /// The call itself.
     pub call: ToolCall,
+    /// On what terms.
+    pub permit: Permit,
+}
+
+/// The terms on which a tool call may run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Permit {
     /// What the tool may do.
     pub access: ToolAccess,
-    /// The rule that allowed it.
+    /// The rule that allowed the call.
     pub rule: String,
     /// What a person granted to this call alone.
     pub grants: Vec<Refusal>,

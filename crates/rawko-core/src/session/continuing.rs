@@ -14,7 +14,7 @@ use super::ledger::Ledger;
 use super::lost::{LostJob, LostWork};
 use super::open_effects::OpenEffects;
 use super::outcome::{EndedTask, LimitKind, Outcome, Status};
-use super::phase::Phase;
+use super::phase::asking;
 use super::prefix::SentPrefixes;
 use super::run::Run;
 use super::task_state::TaskState;
@@ -167,7 +167,7 @@ impl Run {
                 self.feed(MachineEvent::ArbiterDecision { decision }, reaction);
             }
             None => {
-                let next = Phase::select(&mut self.ledger, reaction);
+                let next = asking::select(&mut self.ledger, reaction);
                 self.follow(next, reaction);
             }
         }

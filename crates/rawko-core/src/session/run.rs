@@ -6,6 +6,7 @@ use super::effect::{Effect, TimerPurpose};
 use super::ledger::Ledger;
 use super::open_effects::OpenEffect;
 use super::pause::HeldAnswer;
+use super::phase::verifying::Verifying;
 use super::phase::{Next, Phase};
 use super::{EffectId, Event, Reaction};
 use crate::agent::execution::Execution;
@@ -215,7 +216,7 @@ impl Run {
                 }
             };
             if self.ledger.ends_unchecked(&event) {
-                next = Phase::last_checks(event, &mut self.ledger, reaction);
+                next = Verifying::last(event, &mut self.ledger, reaction);
                 continue;
             }
             match self.step(&event, reaction) {

@@ -2,7 +2,7 @@
 
 use super::record::Reported;
 use super::unapproved::{Unapproved, called};
-use super::{AllowedCall, Execution, ExecutionStep, Judgement, unknown_outcome};
+use super::{AllowedCall, Execution, ExecutionStep, Judgement, Permit, unknown_outcome};
 use crate::agent::control::{REPORT, Report, UPDATE_PLAN, UpdatePlan};
 use crate::agent::prompt;
 use crate::agent::verdict::VerdictReport;
@@ -36,16 +36,8 @@ pub(super) struct CallSlot {
 pub(super) enum SlotState {
     /// A person is asked for it once the calls before it are answered.
     Unapproved(Box<Unapproved>),
-    Waiting {
-        access: ToolAccess,
-        rule: String,
-        grants: Vec<Refusal>,
-    },
-    Running {
-        access: ToolAccess,
-        rule: String,
-        grants: Vec<Refusal>,
-    },
+    Waiting(Permit),
+    Running(Permit),
     Done(ToolOutcome),
 }
 
@@ -64,11 +56,10 @@ impl Calls {
     pub(crate) fn running(&self, slot: usize) -> Option<AllowedCall> {
         let entry = self.slots.get(slot)?;
         match &entry.state {
-            SlotState::Running { access, rule, grants } => {
-                let (call, rule, grants) = (entry.call.clone(), rule.clone(), grants.clone());
-                Some(AllowedCall { slot, call, access: *access, rule, grants })
+            SlotState::Running(permit) => {
+                Some(AllowedCall { slot, call: entry.call.clone(), permit: permit.clone() })
             }
-            SlotState::Unapproved(_) | SlotState::Waiting { .. } | SlotState::Done(_) => None,
+            SlotState::Unapproved(_) | SlotState::Waiting(_) | SlotState::Done(_) => None,
         }
     }
 
@@ -76,7 +67,7 @@ impl Calls {
     pub(crate) fn unapproved(&self, slot: usize) -> Option<Unapproved> {
         match &self.slots.get(slot)?.state {
             SlotState::Unapproved(unapproved) => Some((**unapproved).clone()),
-            SlotState::Waiting { .. } | SlotState::Running { .. } | SlotState::Done(_) => None,
+            SlotState::Waiting(_) | SlotState::Running(_) | SlotState::Done(_) => None,
         }
     }
 
@@ -99,23 +90,24 @@ impl Calls {
     /// Starts the calls that may run now: leading reads in parallel, a call that may change something alone. A call that
     /// nobody allowed yet is asked for in its turn. `None` once all are answered.
     fn next_step(&mut self) -> Option<ExecutionStep> {
-        if self.slots.iter().any(|slot| matches!(slot.state, SlotState::Running { .. })) {
+        if self.slots.iter().any(|slot| matches!(slot.state, SlotState::Running(_))) {
             return Some(ExecutionStep::Wait);
         }
         let mut batch = Vec::new();
         for (number, slot) in self.slots.iter_mut().enumerate() {
-            let (access, rule, grants) = match &slot.state {
-                SlotState::Waiting { access, rule, grants } => (*access, rule.clone(), grants.clone()),
+            let permit = match &slot.state {
+                SlotState::Waiting(permit) => permit.clone(),
                 SlotState::Unapproved(_) if batch.is_empty() => return Some(ExecutionStep::Approve(number)),
                 SlotState::Unapproved(_) => break,
-                SlotState::Running { .. } | SlotState::Done(_) => continue,
+                SlotState::Running(_) | SlotState::Done(_) => continue,
             };
-            if access == ToolAccess::Mutating && !batch.is_empty() {
+            let changes = permit.access == ToolAccess::Mutating;
+            if changes && !batch.is_empty() {
                 break;
             }
-            slot.state = SlotState::Running { access, rule: rule.clone(), grants: grants.clone() };
-            batch.push(AllowedCall { slot: number, call: slot.call.clone(), access, rule, grants });
-            if access == ToolAccess::Mutating {
+            slot.state = SlotState::Running(permit.clone());
+            batch.push(AllowedCall { slot: number, call: slot.call.clone(), permit });
+            if changes {
                 break;
             }
         }
@@ -134,7 +126,7 @@ impl Calls {
     pub(super) fn take_results(&mut self) -> Vec<Content> {
         let results = std::mem::take(&mut self.slots).into_iter().filter_map(|slot| match slot.state {
             SlotState::Done(outcome) => Some(result(slot.call.id, outcome)),
-            SlotState::Unapproved(_) | SlotState::Waiting { .. } | SlotState::Running { .. } => None,
+            SlotState::Unapproved(_) | SlotState::Waiting(_) | SlotState::Running(_) => None,
         });
         results.collect()
     }
@@ -146,10 +138,9 @@ impl Calls {
             SlotState::Unapproved(unapproved) if unapproved.has_run && slot.call.id == call.id => {
                 Some(unapproved.outcome.clone())
             }
-            SlotState::Done(_)
-            | SlotState::Unapproved(_)
-            | SlotState::Waiting { .. }
-            | SlotState::Running { .. } => None,
+            SlotState::Done(_) | SlotState::Unapproved(_) | SlotState::Waiting(_) | SlotState::Running(_) => {
+                None
+            }
         });
         result(call.id, done.unwrap_or_else(unknown_outcome))
     }
@@ -179,9 +170,7 @@ impl Execution {
                 Judgement::Unlisted { rule, message, would_allow, access } => {
                     let unapproved = Unapproved {
                         call: call.clone(),
-                        access,
-                        rule,
-                        grants: Vec::new(),
+                        permit: Permit { access, rule, grants: Vec::new() },
                         needs: vec![Refusal::Command],
                         why: message.clone(),
                         outcome: ToolOutcome {
@@ -207,7 +196,7 @@ impl Execution {
         let allowed = verdict.is_ok() || is_answered || is_control;
         notes.push(called(&self.agent, &call, allowed, &rule));
         let state = match verdict {
-            Ok(access) => SlotState::Waiting { access, rule, grants: Vec::new() },
+            Ok(access) => SlotState::Waiting(Permit { access, rule, grants: Vec::new() }),
             Err(outcome) => {
                 // Whether a report counts is only known once the other calls of its turn are answered.
                 if call.name != REPORT || outcome.is_error {

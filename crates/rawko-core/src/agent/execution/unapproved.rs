@@ -2,7 +2,7 @@
 //! afterwards, because they met a refusal while they ran.
 
 use super::calls::{SlotState, answered};
-use super::{AllowedCall, Execution, ExecutionStep};
+use super::{AllowedCall, Execution, ExecutionStep, Permit};
 use crate::approval::APPROVED;
 use crate::message::ToolCall;
 use crate::note::Note;
@@ -13,12 +13,8 @@ use crate::tool::{Refusal, ToolAccess, ToolOutcome};
 pub struct Unapproved {
     /// The call.
     pub call: ToolCall,
-    /// What the tool may do.
-    pub access: ToolAccess,
-    /// The rule that allowed the call until it was refused, or the rule that refused it.
-    pub rule: String,
-    /// What it may do besides because a person allowed it before.
-    pub grants: Vec<Refusal>,
+    /// The terms on which it could run until it was refused; their rule may be the one that refused it.
+    pub permit: Permit,
     /// What it needs and was refused.
     pub needs: Vec<Refusal>,
     /// Why it was refused.
@@ -40,14 +36,13 @@ impl Execution {
         needs: Vec<Refusal>,
         notes: &mut Vec<Note>,
     ) -> ExecutionStep {
-        let Some(AllowedCall { slot, call, access, rule, grants }) = self.calls.running(slot) else {
+        let Some(AllowedCall { slot, call, permit }) = self.calls.running(slot) else {
             return ExecutionStep::Wait;
         };
-        let has_run = has_run(access, &needs);
+        let has_run = has_run(permit.access, &needs);
         let why =
             if has_run { "permissions.net does not grant it.".to_owned() } else { outcome.content.clone() };
-        let unapproved =
-            Unapproved { call, access, rule, grants, needs, why, outcome, is_judged: true, has_run };
+        let unapproved = Unapproved { call, permit, needs, why, outcome, is_judged: true, has_run };
         self.calls.set(slot, SlotState::Unapproved(Box::new(unapproved)));
         self.advance(notes)
     }
@@ -55,7 +50,7 @@ impl Execution {
     /// A person allowed the call at `slot`: it runs with what it needs. If it has run already, the agent learns that it may
     /// make it again.
     pub fn approved(&mut self, slot: usize, notes: &mut Vec<Note>) -> ExecutionStep {
-        let Some(mut unapproved) = self.calls.unapproved(slot) else { return ExecutionStep::Wait };
+        let Some(unapproved) = self.calls.unapproved(slot) else { return ExecutionStep::Wait };
         if unapproved.has_run {
             let needs: Vec<String> = unapproved.needs.iter().map(ToString::to_string).collect();
             let words = format!(
@@ -67,10 +62,9 @@ impl Execution {
         if !unapproved.is_judged {
             notes.push(called(&self.agent, &unapproved.call, true, APPROVED));
         }
-        let Unapproved { access, needs, .. } = unapproved;
-        unapproved.grants.extend(needs);
-        let (rule, grants) = (APPROVED.to_owned(), unapproved.grants);
-        self.calls.set(slot, SlotState::Waiting { access, rule, grants });
+        let Unapproved { permit: Permit { access, mut grants, .. }, needs, .. } = unapproved;
+        grants.extend(needs);
+        self.calls.set(slot, SlotState::Waiting(Permit { access, rule: APPROVED.to_owned(), grants }));
         self.advance(notes)
     }
 
@@ -81,10 +75,10 @@ impl Execution {
             let words = if unapproved.has_run { format!("[{words}]") } else { words.to_owned() };
             return self.finish_unapproved(slot, &unapproved, &words, notes);
         }
-        let Unapproved { call, rule, mut outcome, .. } = unapproved;
+        let Unapproved { call, permit, mut outcome, .. } = unapproved;
         self.record.denied(&call);
         outcome.content = format!("{}\n{words}", outcome.content);
-        notes.push(called(&self.agent, &call, false, &rule));
+        notes.push(called(&self.agent, &call, false, &permit.rule));
         notes.push(answered(&self.agent, &call, &outcome));
         self.record.note_error(&call, &outcome);
         self.calls.refuse(call, outcome.clone());

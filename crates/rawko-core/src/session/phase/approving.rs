@@ -121,8 +121,8 @@ fn refuse(
 ) -> ExecutionStep {
     let unapproved = execution.calls.unapproved(slot);
     let step = execution.not_approved(slot, words, &mut reaction.notes);
-    if let Some(Unapproved { call, access, outcome, is_judged: true, has_run: false, .. }) = unapproved {
-        ledger.watch_call(execution, &call, access, &outcome);
+    if let Some(Unapproved { call, permit, outcome, is_judged: true, has_run: false, .. }) = unapproved {
+        ledger.watch_call(execution, &call, permit.access, &outcome);
     }
     ledger.watch_refused(execution);
     step

@@ -40,7 +40,7 @@ pub(in crate::session) struct Asking {
 }
 
 /// Asks which agent works next.
-pub(super) fn select(ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+pub(in crate::session) fn select(ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
     ledger.gather_facts();
     Asking::start(ledger.selection_question(), ledger, reaction)
 }
@@ -164,11 +164,6 @@ impl Asking {
     /// Adds tokens that were used for the question without an answer.
     pub(super) fn consumed(&mut self, usage: Usage) {
         self.usage += usage;
-    }
-
-    /// Whether another model is left to ask.
-    pub(super) fn has_alternative(&self) -> bool {
-        self.models.has_alternative()
     }
 
     /// Asks the question, or asks it again.

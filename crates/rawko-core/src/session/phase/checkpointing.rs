@@ -11,7 +11,7 @@ use crate::tool::ToolAccess;
 
 /// Whether the tree must be saved before `calls` run.
 pub(super) fn is_due(calls: &[AllowedCall], ledger: &Ledger) -> bool {
-    let changes = calls.iter().any(|call| call.access == ToolAccess::Mutating);
+    let changes = calls.iter().any(|call| call.permit.access == ToolAccess::Mutating);
     changes && ledger.setup.checkpoints && ledger.tree.checkpoint_tried < ledger.task.iteration()
 }
 

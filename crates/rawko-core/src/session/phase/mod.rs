@@ -5,10 +5,10 @@
 //! diagram, generated from [`PhaseKind::transitions`].
 
 mod approving;
-mod asking;
+pub(super) mod asking;
 mod checkpointing;
 mod diagram;
-pub(super) mod executing;
+mod executing;
 mod inspecting;
 mod learning;
 mod objection;
@@ -17,7 +17,7 @@ mod retrying;
 mod summarizing;
 mod tools;
 mod turn;
-mod verifying;
+pub(super) mod verifying;
 
 pub use diagram::{PhaseKind, phase_diagram};
 
@@ -197,17 +197,6 @@ impl Phase {
         }
     }
 
-    /// Whether another model is left for this phase's call.
-    fn has_alternative(&self) -> bool {
-        match self {
-            Self::Asking(phase) => phase.has_alternative(),
-            Self::Working(execution, Step::Turn | Step::Summarizing(_)) => {
-                execution.dialogue.has_alternative()
-            }
-            _ => false,
-        }
-    }
-
     /// The process that performed an effect is gone: the effect is issued again, unless it may have changed something.
     fn on_loss(self, effect: OpenEffect, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
         match self {
@@ -271,16 +260,6 @@ impl Phase {
             // The run does these itself: they leave a phase.
             MachineEffect::Abandon { .. } | MachineEffect::Finish { .. } => Next::Phase(Self::Idle),
         }
-    }
-
-    /// The run is about to end with `event`, and the checks have not seen its last tree.
-    pub(super) fn last_checks(event: MachineEvent, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-        Verifying::last(event, ledger, reaction)
-    }
-
-    /// The arbiter is asked which agent works next.
-    pub(super) fn select(ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
-        asking::select(ledger, reaction)
     }
 
     /// A timer other than the pause after an error ran out.

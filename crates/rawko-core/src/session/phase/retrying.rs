@@ -86,22 +86,20 @@ impl Retrying {
 impl Ledger {
     /// How long to wait before a failed call is made again, in milliseconds; `None` if it is not.
     fn pause_after(&mut self, failure: &CallFailure, phase: &Phase) -> Option<u64> {
-        let has_alternative = phase.has_alternative();
         let CallFailure { error, was_cut } = failure;
+        let execution = phase.execution();
         let retry = self.setup.retry.filter(|_| may_pass(error.code))?;
-        if !was_cut && matches!(phase, Phase::Asking(_)) {
-            return None;
-        }
-        if has_alternative && !was_cut {
+        // Only an agent that has no other model waits out an outage.
+        if !was_cut && execution.is_none_or(|execution| execution.dialogue.has_alternative()) {
             return None;
         }
         let sent = error.attempts.map_or(1, |sent| sent.get().into());
-        let failing = self.failing.failed(phase.execution().is_some(), self.now, sent, *was_cut);
+        let failing = self.failing.failed(execution.is_some(), self.now, sent, *was_cut);
         let pause = error.retry_after_ms.unwrap_or_else(|| backoff(failing.attempts));
         if *was_cut {
             return (failing.cut < CUT_ATTEMPTS).then_some(pause);
         }
-        if has_alternative || retry.patience_ms == 0 {
+        if retry.patience_ms == 0 {
             return None;
         }
         let left = retry.patience_ms.saturating_sub(self.now.since(failing.since));

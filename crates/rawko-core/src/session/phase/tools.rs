@@ -1,7 +1,7 @@
 //! The tool calls of a turn run, reads side by side, a call that may change something alone.
 
 use super::{Next, Phase, Step, executing};
-use crate::agent::execution::{AllowedCall, Execution, has_run, unknown_outcome};
+use crate::agent::execution::{AllowedCall, Execution, Permit, has_run, unknown_outcome};
 use crate::session::Reaction;
 use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
@@ -33,7 +33,8 @@ pub(super) fn finished(
         return Phase::Working(execution, Step::Tools).ignore(reaction);
     };
     ledger.tree.wrote(&outcome.files_modified);
-    if let Some(AllowedCall { call, access, grants, .. }) = execution.calls.running(slot) {
+    if let Some(AllowedCall { call, permit, .. }) = execution.calls.running(slot) {
+        let Permit { access, grants, .. } = permit;
         let grants = ledger.user.approvals.all_grants(execution.agent(), &call, grants);
         let asked = ledger.asked_after(execution.agent(), &grants, &outcome);
         let has_run = has_run(access, &asked);
@@ -65,7 +66,7 @@ pub(super) fn lost(
         _ => None,
     };
     match running {
-        Some(call) if call.access == ToolAccess::ReadOnly => {
+        Some(call) if call.permit.access == ToolAccess::ReadOnly => {
             run(execution.agent(), call, ledger, reaction);
             Next::working(execution, Step::Tools)
         }
@@ -77,7 +78,7 @@ pub(super) fn lost(
 }
 
 fn run(agent: &str, call: AllowedCall, ledger: &mut Ledger, reaction: &mut Reaction) {
-    let AllowedCall { slot, call, access, rule, grants } = call;
+    let AllowedCall { slot, call, permit: Permit { access, rule, grants } } = call;
     let grants = ledger.user.approvals.all_grants(agent, &call, grants);
     if access == ToolAccess::Mutating {
         ledger.tree.changing(&call.name);

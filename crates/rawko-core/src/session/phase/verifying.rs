@@ -44,7 +44,11 @@ impl Verifying {
     }
 
     /// The run is about to end with `event`, as failed or because of a limit.
-    pub(super) fn last(event: MachineEvent, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    pub(in crate::session) fn last(
+        event: MachineEvent,
+        ledger: &mut Ledger,
+        reaction: &mut Reaction,
+    ) -> Next {
         ledger.tree.had_last_checks = true;
         Self { waits: Waits::End(Box::new(event)) }.begin(ledger, reaction)
     }
