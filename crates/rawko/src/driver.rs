@@ -368,8 +368,7 @@ impl Driver {
         let mut outcome = None;
         let mut requests = reaction.requests;
         for effect in reaction.effects {
-            let request = effect.awaits_answer().and_then(|id| requests.remove(&id));
-            outcome = self.perform(effect, request).or(outcome);
+            outcome = self.perform(effect, &mut requests).or(outcome);
         }
         if outcome.is_none() && reaction.notes.iter().any(ends_iteration) {
             self.reload();
@@ -377,19 +376,24 @@ impl Driver {
         Ok(outcome)
     }
 
-    /// Starts an effect, with its request if it is a model call. Returns the outcome if the run is over.
-    fn perform(&mut self, effect: Effect, request: Option<ModelRequest>) -> Option<Outcome> {
+    /// Starts an effect; a model call takes its request. Returns the outcome if the run is over.
+    fn perform(
+        &mut self,
+        effect: Effect,
+        requests: &mut BTreeMap<EffectId, ModelRequest>,
+    ) -> Option<Outcome> {
         self.tasks.retain(|_, task| !task.0.is_finished());
-        match &effect {
-            Effect::Finish { outcome } => return Some(outcome.as_ref().clone()),
+        match effect {
+            Effect::Finish { outcome } => return Some(*outcome),
             Effect::Abandon { id } => {
-                if let Some(task) = self.tasks.get(id) {
+                if let Some(task) = self.tasks.get(&id) {
                     task.0.abort();
                 }
             }
             _ => {}
         }
         let id = effect.awaits_answer()?;
+        let request = requests.remove(&id);
         // The step that issued the effect is the last record: it was written before any effect is performed.
         let last = self.journal.next_seq().saturating_sub(1);
         let records = self.execution_begun.into_iter().chain([last]).collect();

@@ -1,4 +1,4 @@
-//! Model calls that fail, and since when: how long the run is patient with them, [`retrying`](super::phase) decides.
+//! Model calls that fail, and since when. How long the run is patient with them, `phase/retrying.rs` decides.
 
 use crate::request::Purpose;
 use crate::time::Timestamp;

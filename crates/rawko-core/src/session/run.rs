@@ -8,14 +8,14 @@ use super::open_effects::OpenEffect;
 use super::pause::HeldAnswer;
 use super::phase::verifying::Verifying;
 use super::phase::{Next, Phase};
+use super::steering::decided_unasked;
 use super::{EffectId, Event, Reaction};
 use crate::agent::execution::Execution;
 use crate::facts::TreeInspection;
 use crate::machine::{Decision, MachineEffect, MachineEvent, State};
-use crate::note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
+use crate::note::{DecisionPoint, Note};
 use crate::setup::Setup;
 use crate::time::Timestamp;
-use crate::usage::Usage;
 
 /// A run between two events.
 #[derive(Debug, Clone, PartialEq)]
@@ -332,19 +332,7 @@ impl Run {
 }
 
 pub(super) fn decided_by_user(decision: Decision, reaction: &mut Reaction) {
-    reaction.notes.push(Note::DecisionMade(Box::new(DecisionRecord {
-        point: DecisionPoint::Select,
-        decision,
-        source: DecisionSource::Human,
-        input: None,
-        calls: Vec::new(),
-        rejected: Vec::new(),
-        rule: None,
-        instead_of: None,
-        cache_key: None,
-        latency_ms: 0,
-        usage: Usage::default(),
-    })));
+    reaction.notes.push(decided_unasked(DecisionPoint::Select, decision, None));
 }
 
 pub(super) fn forced(agent: &str) -> String {

@@ -220,24 +220,24 @@ impl Ledger {
     }
 }
 
-/// Reports that a COMPLETE which had been accepted is replaced after all.
-pub(super) fn completion_replaced(
+/// Reports a decision that no model was asked for: a person's, or that of a guard, which replaces `instead_of`.
+pub(super) fn decided_unasked(
     point: DecisionPoint,
-    by: Decision,
-    instead_of: Decision,
-    reaction: &mut Reaction,
-) {
-    reaction.notes.push(Note::DecisionMade(Box::new(DecisionRecord {
+    decision: Decision,
+    instead_of: Option<Decision>,
+) -> Note {
+    let by_guard = instead_of.is_some();
+    Note::DecisionMade(Box::new(DecisionRecord {
         point,
-        decision: by,
-        source: DecisionSource::Rule,
+        decision,
+        source: if by_guard { DecisionSource::Rule } else { DecisionSource::Human },
         input: None,
         calls: Vec::new(),
         rejected: Vec::new(),
-        rule: Some(GUARD_RULE.to_owned()),
-        instead_of: Some(instead_of),
+        rule: by_guard.then(|| GUARD_RULE.to_owned()),
+        instead_of,
         cache_key: None,
         latency_ms: 0,
         usage: Usage::default(),
-    })));
+    }))
 }

@@ -22,7 +22,7 @@ use crate::setup::AgentSetup;
 pub(in crate::session) fn start(
     name: &str,
     conversation: Conversation,
-    previous: Option<Box<Execution>>,
+    mut previous: Option<Box<Execution>>,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
 ) -> Next {
@@ -34,22 +34,20 @@ pub(in crate::session) fn start(
     if let Err(error) = ledger.begins(&before, name) {
         return failed(None, error, ledger, reaction);
     }
-    let (continued, over) = match previous {
-        Some(execution)
-            if conversation == Conversation::Same
-                && execution.agent() == name
-                && execution.dialogue.can_resume() =>
-        {
-            (Some(execution), None)
-        }
-        previous => (None, previous),
-    };
-    if let Some(execution) = over {
+    let continued = previous.take_if(|execution| {
+        conversation == Conversation::Same && execution.agent() == name && execution.dialogue.can_resume()
+    });
+    if let Some(execution) = previous {
         ledger.carried.keep(execution);
     }
-    if continued.is_none()
-        && let Some(mut execution) = ledger.carried_conversation(name)
-    {
+    if let Some(mut execution) = continued {
+        let mut words = prompt::continuation(ledger.task.plan(), ledger.task.last_reason());
+        words.push_str(&prompt::checks(&agent, &ledger.task.facts));
+        words.push_str(&prompt::said_before(ledger.user.words.since(execution.inbox.heard())));
+        execution.resume(agent.config.max_turns(), words, []);
+        return begin_work(execution, &agent, true, ledger, reaction);
+    }
+    if let Some(mut execution) = ledger.carried_conversation(name) {
         let (context, tasks) = (ledger.task.context(), ledger.carried.tasks.as_slice());
         let before = ledger.task.handed_over();
         let mut words =
@@ -59,23 +57,12 @@ pub(in crate::session) fn start(
         let given = &ledger.setup.attachments;
         words.push_str(&attachment::section(given));
         execution.resume(agent.config.max_turns(), words, attachment::pictures(given));
-        execution.inbox.has_heard(ledger.user.words.all().len());
         return begin_work(execution, &agent, true, ledger, reaction);
     }
-    match continued {
-        Some(mut execution) => {
-            let mut continuation = prompt::continuation(ledger.task.plan(), ledger.task.last_reason());
-            continuation.push_str(&prompt::checks(&agent, &ledger.task.facts));
-            continuation.push_str(&prompt::said_before(ledger.user.words.since(execution.inbox.heard())));
-            execution.resume(agent.config.max_turns(), continuation, []);
-            execution.inbox.has_heard(ledger.user.words.all().len());
-            begin_work(execution, &agent, true, ledger, reaction)
-        }
-        None if ledger.setup.memory.as_ref().is_some_and(|memory| memory.inject) => {
-            Recalling { agent: name.to_owned() }.ask(ledger, reaction)
-        }
-        None => begin_conversation(name, &Recalled::default(), ledger, reaction),
+    if ledger.setup.memory.as_ref().is_some_and(|memory| memory.inject) {
+        return Recalling { agent: name.to_owned() }.ask(ledger, reaction);
     }
+    begin_conversation(name, &Recalled::default(), ledger, reaction)
 }
 
 /// The agent begins a new conversation; its memories come last in the system prompt, after all that is stable.
@@ -111,19 +98,20 @@ pub(super) fn begin_conversation(
     let alternatives = alternatives.iter().map(|other| ledger.setup.permitted(other, &agent)).collect();
     let pictures = attachment::pictures(&ledger.setup.attachments);
     let execution = Execution::start(&agent, alternatives, log, opening, pictures);
-    let mut execution = Box::new(execution.with_memories(recalled.memories.clone()));
-    execution.inbox.has_heard(ledger.user.words.all().len());
+    let execution = Box::new(execution.with_memories(recalled.memories.clone()));
     begin_work(execution, &agent, false, ledger, reaction)
 }
 
+/// The agent, which has been told what it needs, begins to work.
 fn begin_work(
-    execution: Box<Execution>,
+    mut execution: Box<Execution>,
     agent: &AgentSetup,
     continued: bool,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
 ) -> Next {
     let name = agent.config.name.clone();
+    execution.inbox.has_heard(ledger.user.words.all().len());
     // In its conversation it hears of them anyway.
     let _ = ledger.carried.take_lost_jobs(&name);
     let iteration = ledger.task.iteration();

@@ -11,7 +11,7 @@ use crate::session::Reaction;
 use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
 use crate::session::open_effects::OpenEffect;
-use crate::session::steering::completion_replaced;
+use crate::session::steering::decided_unasked;
 use crate::setup::VerifySetup;
 use crate::text::keep_ends;
 
@@ -171,7 +171,7 @@ fn settle(
         reaction.warn(format!("{}: the result is claimed, not verified", doubt.message));
     }
     if let Some(by) = ledger.must_be_read(point) {
-        completion_replaced(point, by.clone(), decision, reaction);
+        reaction.notes.push(decided_unasked(point, by.clone(), Some(decision)));
         return Next::Machine(decided(point, by));
     }
     Next::Machine(decided(point, decision))
