@@ -2,10 +2,11 @@
 //! then whether the output is a terminal.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::path::Path;
 
 use serde::Serialize;
 
-use crate::output::{Paint, escape_json};
+use crate::output::{Paint, clean_line, escape_json, quoted};
 
 /// `--color`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -33,7 +34,39 @@ pub(crate) struct Console {
     output_color: bool,
     error_color: bool,
     is_watched: bool,
+    /// The folder that `--cwd` names, as a shell takes it.
+    folder: Option<&'static str>,
 }
+
+/// The commands that work in a project.
+const OF_A_PROJECT: [&str; 26] = [
+    "agents",
+    "approve",
+    "cancel",
+    "config",
+    "continue",
+    "diff",
+    "doctor",
+    "explain",
+    "fleet",
+    "fork",
+    "init",
+    "inspect",
+    "mcp",
+    "memory",
+    "providers",
+    "replay",
+    "resume",
+    "rewind",
+    "run",
+    "sessions",
+    "skills",
+    "steer",
+    "tools",
+    "trust",
+    "usage",
+    "watch",
+];
 
 impl Console {
     /// The process's outputs, where `env` is its environment. `plain` asks for lines without a movable cursor.
@@ -43,7 +76,37 @@ impl Console {
             output_color: takes_color(choice, &env, io::stdout().is_terminal()),
             error_color: takes_color(choice, &env, error_is_terminal),
             is_watched: error_is_terminal && !plain && can_have_a_view(&env),
+            folder: None,
         }
+    }
+
+    /// Outputs without colors.
+    #[cfg(test)]
+    pub(crate) fn plain() -> Self {
+        Self::new(ColorChoice::Never, true, |_| None)
+    }
+
+    /// The outputs of a command that works in this folder and not in the current one.
+    pub(crate) fn in_folder(self, folder: &Path) -> Self {
+        // It is named until the process ends.
+        Self { folder: Some(String::leak(clean_line(&quoted(&folder.to_string_lossy())))), ..self }
+    }
+
+    /// A text for people in which the commands of rawko can be typed where the user is.
+    pub(crate) fn commands(&self, text: &str) -> String {
+        let Some(folder) = self.folder else { return text.to_owned() };
+        let mut parts = text.split("rawko ");
+        let mut typed = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let is_word = !typed.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '-' | '/' | '.'));
+            let command = part.split(|c: char| !c.is_ascii_lowercase()).next().unwrap_or_default();
+            typed.push_str("rawko ");
+            if is_word && OF_A_PROJECT.contains(&command) {
+                typed.push_str(&format!("-C {folder} "));
+            }
+            typed.push_str(part);
+        }
+        typed
     }
 
     /// Colors for standard output.
@@ -152,6 +215,24 @@ mod tests {
         check("RAWKO_PLAIN", "0", true);
         check("ACCESSIBLE", "yes", false);
         check("ACCESSIBLE", "", true);
+    }
+
+    #[track_caller]
+    fn check_typed(folder: Option<&str>, text: &str, typed: &str) {
+        let console = Console::plain();
+        let console = folder.map_or(console, |folder| console.in_folder(Path::new(folder)));
+        assert_eq!(console.commands(text), typed);
+    }
+
+    #[test]
+    fn a_command_that_is_named_can_be_typed_where_the_user_is() {
+        check_typed(None, "to go on: rawko resume s1", "to go on: rawko resume s1");
+        check_typed(Some("../p"), "to go on: rawko resume s1", "to go on: rawko -C ../p resume s1");
+        let two = "`rawko approve` lists it\nrawko diff last";
+        check_typed(Some("a b"), two, "`rawko -C 'a b' approve` lists it\nrawko -C 'a b' diff last");
+        check_typed(Some("p"), "rawko opens no pull requests", "rawko opens no pull requests");
+        check_typed(Some("p"), "target/rawko run", "target/rawko run");
+        check_typed(Some("p"), "rawko continue", "rawko -C p continue");
     }
 
     #[test]

@@ -93,7 +93,7 @@ impl Failure {
             None => format!("{} {}\n", paint.error("error:"), message.trim_end()),
         };
         if let Some(hint) = &report.hint {
-            let indented = clean(hint).trim_end().replace('\n', "\n      ");
+            let indented = console.commands(&clean(hint)).trim_end().replace('\n', "\n      ");
             text.push_str(&format!("{} {indented}\n", paint.hint("hint:")));
         }
         // If standard error is closed too, only the exit status is left.

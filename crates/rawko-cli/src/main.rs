@@ -63,10 +63,10 @@ fn main() -> ExitCode {
     let environment = ProcessEnv::take();
     completion::complete_if_asked(environment);
     let arguments: Vec<OsString> = std::env::args_os().collect();
-    let (console, color_error) = console_for(&arguments, environment);
+    let (mut console, color_error) = console_for(&arguments, environment);
     let result = match color_error {
         Some(failure) => Err(failure),
-        None => carry_out(arguments, environment, &console),
+        None => carry_out(arguments, environment, &mut console),
     };
     match result {
         Ok(exit) => exit.into(),
@@ -77,7 +77,11 @@ fn main() -> ExitCode {
     }
 }
 
-fn carry_out(arguments: Vec<OsString>, environment: ProcessEnv, console: &Console) -> Result<Exit, Failure> {
+fn carry_out(
+    arguments: Vec<OsString>,
+    environment: ProcessEnv,
+    console: &mut Console,
+) -> Result<Exit, Failure> {
     if arguments::asks_for_build(&arguments) {
         console.write(&build_facts::page(environment))?;
         return Ok(Exit::Success);
@@ -86,6 +90,9 @@ fn carry_out(arguments: Vec<OsString>, environment: ProcessEnv, console: &Consol
         Ok(cli) => cli,
         Err(error) => return of_clap(&error, console),
     };
+    if let Some(folder) = &cli.global.cwd {
+        *console = console.in_folder(folder);
+    }
     logs::start(environment)?;
     let workspace = Workspace::new(environment, *console, cli.global);
     match cli.command {

@@ -126,11 +126,8 @@ impl SharedRunArgs {
             && let Some(summary) = Summary::of(&ended.finished, Some(journal), dry_run)
         {
             let summary = Summary { not_kept: self.verify.as_options(), tree, ..summary };
-            let text = if self.print && !dry_run {
-                summary.answer()
-            } else {
-                summary.text(workspace.console.paint())
-            };
+            let text =
+                if self.print && !dry_run { summary.answer() } else { summary.text(&workspace.console) };
             let written = workspace.console.write(&text);
             // If nobody reads standard output, the exit status still says how the run ended.
             if let Err(failure) = written.map_err(Failure::from)

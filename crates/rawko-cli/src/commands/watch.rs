@@ -71,20 +71,20 @@ pub(crate) fn run(workspace: &Workspace, arguments: &WatchArgs) -> Result<Exit, 
             let summary = Summary::of(&finished, Some(path.display().to_string()), false);
             let summary = summary.map(|summary| Summary { tree, ..summary });
             if let Some(summary) = summary.filter(|_| format == OutputFormat::Text) {
-                console.write(&summary.text(console.paint()))?;
+                console.write(&summary.text(console))?;
             }
             Ok(exit_of(&finished, false))
         }
         Ended::Interrupted => {
-            console.write_error(&format!(
+            console.write_error(&console.commands(&format!(
                 "no process runs session {name}, and it has not ended; to go on: rawko resume {name}\n"
-            ))?;
+            )))?;
             Ok(Exit::Failed)
         }
         Ended::Detached => {
-            console.write_error(&format!(
+            console.write_error(&console.commands(&format!(
                 "no longer watching; session {name} goes on. To stop it: rawko cancel {name}\n"
-            ))?;
+            )))?;
             Ok(Exit::Success)
         }
     }

@@ -6,6 +6,7 @@ use rawko_core::facts::Verification;
 use serde_json::{Value, json};
 
 use super::{Plain, Reporter, Summary, Verbosity};
+use crate::console::Console;
 use crate::output::{Clock, Paint};
 
 /// A clock that stands still at the beginning of the run.
@@ -154,7 +155,7 @@ fn the_end_is_told_truly() {
             fields.insert("verification".to_owned(), verification);
         }
         let event: RunEvent = serde_json::from_value(event).unwrap();
-        let summary = Summary::of(&event, None, false).unwrap().text(Paint::new(false));
+        let summary = Summary::of(&event, None, false).unwrap().text(&Console::plain());
         shown.push_str(&format!("{summary}---\n"));
     }
     for (status, error, dry_run) in [
@@ -166,7 +167,7 @@ fn the_end_is_told_truly() {
     ] {
         let event: RunEvent = serde_json::from_value(finished(status, error)).unwrap();
         let summary = Summary::of(&event, Some("/p/journal.jsonl".to_owned()), dry_run).unwrap();
-        shown.push_str(&format!("{}---\n", summary.text(Paint::new(false))));
+        shown.push_str(&format!("{}---\n", summary.text(&Console::plain())));
     }
     insta::assert_snapshot!(shown);
 }

@@ -11,7 +11,7 @@ use rawko_core::{ErrorCode, ErrorInfo, Usage};
 
 use super::phrase;
 use crate::commands::explain;
-use crate::console::output_columns;
+use crate::console::{Console, output_columns};
 use crate::output::{Paint, about, clean, clean_line, cost, duration, indent, quoted, tokens, wrap};
 
 /// Longer lines of a summary are hard to read.
@@ -72,8 +72,10 @@ impl Summary {
     }
 
     /// As text for people.
-    pub(crate) fn text(&self, paint: Paint) -> String {
-        let next: Vec<String> = self.next().lines().map(|line| self.wrapped(line)).collect();
+    pub(crate) fn text(&self, console: &Console) -> String {
+        let paint = console.paint();
+        let next: Vec<String> =
+            console.commands(&self.next()).lines().map(|line| self.wrapped(line)).collect();
         let next = next.join("\n").replace('\n', "\n      ");
         let of = self.decisions.len();
         let first = self.decisions.first().map(|one| format!("{}\n", explain::details(one, of, paint)));
@@ -298,8 +300,9 @@ impl Summary {
         match self.outcome.limit {
             Some(LimitKind::Stalled) => format!(
                 "say what to do differently: {}\n\
-                 or take another way from one of its records: rawko fork {session} --at N",
-                self.continue_command()
+                 or take another way from one of its records: rawko fork {session} --at N{}",
+                self.continue_command(),
+                self.not_kept
             ),
             Some(limit) => format!(
                 "raise the limit and go on where it stopped: rawko resume {session} {}{}",
@@ -456,13 +459,13 @@ mod tests {
     fn words_are_wrapped_at_a_terminal_and_commands_are_not() {
         let error = ErrorInfo::new(ErrorCode::Unknown, "one two three four five six seven eight nine ten");
         let summary = summary(Outcome::failed(error), Some(40));
-        let text = summary.text(Paint::new(false));
+        let text = summary.text(&Console::plain());
         assert!(text.contains("\n  one two three four five six seven\n  eight nine ten\n"), "{text}");
         let command = "to see what was tried: rawko sessions show s";
         assert!(text.contains(command), "{text}");
         let prose = text.lines().filter(|line| !line.contains(": rawko "));
         assert!(prose.clone().all(|line| line.chars().count() <= 40), "{text}");
-        let whole = Summary { columns: None, ..summary }.text(Paint::new(false));
+        let whole = Summary { columns: None, ..summary }.text(&Console::plain());
         assert!(whole.contains("  one two three four five six seven eight nine ten\n"), "{whole}");
     }
 
@@ -470,16 +473,16 @@ mod tests {
     fn what_would_allow_denied_calls_is_said_whole_and_only_where_there_were_any() {
         let error = ErrorInfo::new(ErrorCode::Unknown, "x");
         let quiet = summary(Outcome::failed(error), Some(40));
-        let text = quiet.text(Paint::new(false));
+        let text = quiet.text(&Console::plain());
         assert!(!text.contains("Denied"), "{text}");
         let long = format!("add `- {}` under permissions.write", "long/".repeat(40));
         let mut would_allow = vec!["add `- make` under x".to_owned(), long.clone()];
-        let text = Summary { would_allow: would_allow.clone(), ..quiet.clone() }.text(Paint::new(false));
+        let text = Summary { would_allow: would_allow.clone(), ..quiet.clone() }.text(&Console::plain());
         assert_eq!(text.matches("Denied calls:").count(), 1, "{text}");
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         assert!(lines.contains(&"add `- make` under x") && lines.contains(&long.as_str()), "{text}");
         would_allow.extend((0..30).map(|n| format!("add `- p{n}` under x")));
-        let text = Summary { would_allow, ..quiet }.text(Paint::new(false));
+        let text = Summary { would_allow, ..quiet }.text(&Console::plain());
         assert!(text.contains("add `- p17`") && !text.contains("add `- p18`"), "{text}");
         assert!(text.contains("and 12 more"), "{text}");
     }
@@ -488,7 +491,7 @@ mod tests {
     fn a_cancelled_run_says_so_once() {
         let error = ErrorInfo::new(ErrorCode::Unknown, "Cancelled.");
         let outcome = Outcome { status: Status::Cancelled, error: None, ..Outcome::failed(error) };
-        let text = summary(outcome, None).text(Paint::new(false));
+        let text = summary(outcome, None).text(&Console::plain());
         assert_eq!(text.matches("ancelled").count(), 1, "{text}");
     }
 

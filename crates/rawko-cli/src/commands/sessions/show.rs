@@ -60,7 +60,7 @@ pub(super) fn show(
         Some(summary) => {
             let not_kept = not_kept(workspace, &history.verify);
             let summary = Summary { not_kept, tree: history.tree, ..summary };
-            console.write(&format!("\n{}", summary.text(console.paint())))?;
+            console.write(&format!("\n{}", summary.text(console)))?;
         }
         None => {
             let waits = match (history.is_waiting, history.is_paused) {
