@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rawko_core::session::LimitKind;
 
-use crate::beside::RunningSession;
+use crate::channel::beside::RunningSession;
 use crate::config::{Claim, ConfigErrors, TrustError};
 use crate::journal::{Divergence, JournalError};
 

@@ -10,7 +10,7 @@ use rawko_core::session::{EffectId, Session, Stamped};
 use rawko_core::timeline::Entry;
 
 use crate::journal::JournalHeader;
-use crate::rawko::Rawko;
+use crate::setup::rawko::Rawko;
 
 /// The telemetry of one run, if it sends any.
 #[derive(Default)]

@@ -10,7 +10,7 @@ const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cli.md");
 
 /// The events of the stream, where they are declared: the session's own and the core's.
 const EVENTS: [(&str, &str); 2] = [
-    ("pub enum RunEvent", include_str!("../../../rawko/src/run_event.rs")),
+    ("pub enum RunEvent", include_str!("../../../rawko/src/run/event.rs")),
     ("pub enum Note", include_str!("../../../rawko-core/src/note.rs")),
 ];
 

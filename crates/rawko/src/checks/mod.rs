@@ -4,6 +4,9 @@
 //! with a command that can be run decides. Which file means which command is a [table](table); nothing of the project is
 //! run, and only the beginning of a file is read. A command that lacks something is reported and not used.
 
+pub(crate) mod tree_checks;
+pub(crate) mod verification;
+
 mod place;
 mod python;
 mod scripts;

@@ -14,8 +14,8 @@ use rawko_core::{ErrorCode, ErrorInfo, Usage};
 use rawko_provider::{Provider, ProviderEvent, ProviderSession};
 
 use super::{EvaluationMode, EvaluationOptions, Trial, TrialResult, fallen_back};
-use crate::assemble::most_decision_tokens;
 use crate::redact::Redactor;
+use crate::setup::assemble::most_decision_tokens;
 
 /// A model, its prompts, and the budget for asking it.
 pub(super) struct Interview {

@@ -14,7 +14,7 @@ use rawko_core::setup::{ArbiterMode, ModelChoice};
 use rawko_core::{ErrorInfo, Usage};
 
 use crate::error::Error;
-use crate::rawko::Rawko;
+use crate::setup::rawko::Rawko;
 use asking::Interview;
 pub use report::{Agreement, EvaluationReport, FailedAnswer, Latency, Share, WrongAnswer};
 

@@ -7,7 +7,7 @@ use rawko_core::{ErrorInfo, Usage};
 use serde::Serialize;
 
 use super::{Evaluation, Trial, TrialResult};
-use crate::situations::source;
+use crate::history::situations::source;
 
 /// The figures of an evaluation.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use super::reader::Journal;
 use super::record::{Record, StepRecord};
-use crate::denials::Denials;
+use crate::run::denials::Denials;
 
 /// A session as its journal leaves it.
 #[derive(Debug, Clone, Default)]

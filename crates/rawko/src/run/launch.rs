@@ -1,0 +1,302 @@
+//! From prepared parts to a run: what a new run and a resumed one have in common.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rawko_core::policy::effective_permissions;
+use rawko_core::session::Event;
+use rawko_core::setup::Setup;
+use rawko_tools::{CommandRunner, Confinement, FileTracker, ToolRegistry};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+use crate::channel::approval::Asker;
+use crate::channel::beside::{Beginning, Neighbours, running};
+use crate::channel::cancel::Unfinished;
+use crate::channel::control::Signal;
+use crate::channel::holder::{HolderMark, Work};
+use crate::channel::seal::Sealer;
+use crate::channel::steering::Mailbox;
+use crate::checkpoint::Checkpoints;
+use crate::clock::now;
+use crate::config::{Origin, Scope, user_cache_dir, user_data_dir};
+use crate::elsewhere::keyless::Keyless;
+use crate::error::Error;
+use crate::integrity::IntegrityGuard;
+use crate::journal::{ForkedFrom, Journal, JournalWriter};
+use crate::memory::LazyMeaning;
+use crate::redact::{KnownSecret, Redactor, secrets_in};
+use crate::run::Run;
+use crate::run::decision_cache::DecisionCache;
+use crate::run::driver::{Driver, Past, Start};
+use crate::run::event::{InstructionsRead, RunEvent};
+use crate::run::hub::Hub;
+use crate::run::notify::Notifications;
+use crate::run::perform::{Kept, Performer};
+use crate::run::remembering::RunMemory;
+use crate::setup::assemble::{self, Providers};
+use crate::setup::rawko::Rawko;
+use crate::telemetry;
+use crate::worktree::tree_of_session;
+
+/// Everything that a run begins with.
+pub(crate) struct Launch<'a> {
+    pub(crate) id: String,
+    pub(crate) forked_from: Option<ForkedFrom>,
+    pub(crate) task: &'a str,
+    pub(crate) journal: JournalWriter,
+    pub(crate) setup: &'a Setup,
+    pub(crate) providers: Providers,
+    pub(crate) tracker: Arc<FileTracker>,
+    pub(crate) start: Start,
+    pub(crate) scratch: Option<TempDir>,
+    /// Sessions that run in the same folder.
+    pub(crate) beside: Vec<String>,
+}
+
+/// What a performer is made of.
+pub(crate) struct PerformerParts<'a> {
+    pub(crate) session: &'a str,
+    pub(crate) task: &'a str,
+    /// The session's folder.
+    pub(crate) directory: &'a Path,
+    pub(crate) setup: &'a Setup,
+    pub(crate) providers: Providers,
+    pub(crate) registry: ToolRegistry,
+    pub(crate) confinement: &'a Confinement,
+    pub(crate) redactor: Arc<Redactor>,
+    pub(crate) past: &'a Past,
+}
+
+impl Rawko {
+    /// This project in the tree that the session of this journal worked in; `None` if that is the one at hand.
+    pub(crate) fn in_tree_of(&self, journal: &Journal) -> Result<Option<Self>, Error> {
+        let tree = tree_of_session(self.project(), journal)?;
+        let here = self.builder.tree.clone();
+        if tree == here {
+            return Ok(None);
+        }
+        let mut builder = self.builder.clone();
+        builder.tree = tree;
+        builder.folder = None;
+        Ok(Some(Self::new(builder, self.loaded.clone())))
+    }
+
+    /// Makes sure that nothing else runs in the folder, or that the user knows.
+    ///
+    /// # Errors
+    /// [`Error::Busy`] where something does, unless the builder was told to run beside it.
+    pub(crate) fn begin_here(&self, own: Option<&str>) -> Result<Beginning, Error> {
+        if self.builder.dry_run {
+            // It changes nothing.
+            return Ok(Beginning::new(None, Vec::new()));
+        }
+        let store = self.sessions();
+        let guard = store.beginning()?;
+        let running = running(&store, self.tree(), own)?;
+        if !running.is_empty() && !self.builder.beside {
+            return Err(Error::Busy { folder: self.tree().to_owned(), running });
+        }
+        Ok(Beginning::new(Some(guard), running))
+    }
+
+    pub(crate) fn launch(&self, launch: Launch<'_>) -> Result<Run, Error> {
+        let Launch { id, forked_from, task, journal, setup, providers, tracker, start, scratch, beside } =
+            launch;
+        let confinement = self.confinement_of(setup)?;
+        let registry = self.registry(&tracker, &setup.place.skills)?;
+        let redactor = Arc::new(self.redactor(&providers));
+        let journal_path = journal.path().to_owned();
+        let directory = journal_path.parent().unwrap_or(Path::new("."));
+        let started = RunEvent::SessionStarted {
+            session: id.clone(),
+            task: task.to_owned(),
+            at: now(),
+            agents: setup.agents.keys().cloned().collect(),
+            journal: journal_path.display().to_string(),
+            resumed: matches!(start, Start::Resumed { .. } | Start::Continued { .. }),
+            continued: matches!(start, Start::Continued { event: Event::TaskContinued { .. }, .. }),
+            forked_from,
+            dry_run: self.builder.dry_run,
+            limits: Some(start.limits().unwrap_or(setup.limits)),
+            so_far: start.so_far().map(Box::new),
+            confined: confinement.walls(),
+            degraded: self.missing(&confinement),
+            instructions: InstructionsRead::of(&setup.place),
+            skills: setup.place.skills.iter().map(|skill| skill.name.clone()).collect(),
+        };
+        let past = start.past();
+        let performer = self.performer_of(PerformerParts {
+            session: &id,
+            task,
+            directory,
+            setup,
+            providers,
+            registry,
+            confinement: &confinement,
+            redactor: Arc::clone(&redactor),
+            past: &past,
+        });
+        if !matches!(start, Start::New(_)) {
+            // Else what somebody has changed meanwhile is taken for the session's.
+            let _ = performer.checkpoints.resume(start.goes_on());
+        }
+        let sealer = self.builder.trust_store.as_ref().and_then(|store| Sealer::of(store).ok());
+        let mailbox = sealer.map(|sealer| Mailbox::new(&id, self.project(), directory, sealer));
+        let reloader = self.reloader(setup, Arc::clone(&redactor));
+        let work = Work { folder: self.tree(), task, since: now() };
+        let mark = HolderMark::leave(&journal_path, &confinement, work);
+        let neighbours = scratch.is_none().then(|| Neighbours::of(&journal_path, &id, &beside));
+        let mut hub = Hub::default();
+        let told = if scratch.is_none() { self.loaded.config.notify.as_slice() } else { &[] };
+        let notifications = Notifications::of(told, hub.watch(), self.tree());
+        let (telemetry, telemetry_end) = telemetry::begin(self, &journal_path);
+        let mut unfinished = Unfinished::default();
+        if matches!(start, Start::New(_)) {
+            unfinished.begin(&journal_path);
+        }
+        let (signals, inbox) = mpsc::unbounded_channel();
+        if !beside.is_empty() {
+            let _ = signals.send(Signal::Happened(Event::RanBeside { sessions: beside }));
+        }
+        let driver_signals = signals.clone();
+        let driver_id = id.clone();
+        Ok(Run {
+            id,
+            journal: journal_path,
+            tree: self.builder.tree.clone(),
+            signals,
+            hub,
+            notifications,
+            start,
+            started,
+            telemetry: telemetry_end,
+            mark,
+            driver: Box::new(move |hub| {
+                let channel = (driver_signals, inbox);
+                Driver::new(driver_id, journal, performer, redactor, reloader, hub, channel)
+                    .with_mailbox(mailbox)
+                    .with_scratch(scratch)
+                    .with_neighbours(neighbours)
+                    .with_telemetry(telemetry)
+            }),
+            unfinished,
+        })
+    }
+
+    /// What performs the effects of one session.
+    pub(crate) fn performer_of(&self, parts: PerformerParts<'_>) -> Performer {
+        let PerformerParts {
+            session,
+            task,
+            directory,
+            setup,
+            providers,
+            registry,
+            confinement,
+            redactor,
+            past,
+        } = parts;
+        registry.resumed(past.last_job);
+        let checkpoints = Checkpoints::new(self.tree(), directory, session)
+            .after(past.earlier_executions)
+            .holding_checks_since(past.checks_since);
+        let defaults = (self.loaded.config.memory.max_injected, self.loaded.config.memory.min_importance);
+        let data = || user_data_dir(self.builder.environment.as_ref());
+        let meaning = self.loaded.config.memory.semantic.then(|| LazyMeaning::new(data()));
+        let memory = RunMemory::new(
+            (self.tree().to_owned(), self.memories()),
+            session.to_owned(),
+            task.to_owned(),
+            defaults,
+            &setup.agents,
+            meaning,
+            self.builder.dry_run,
+        );
+        let terms = setup.verify.clone().map(Into::into);
+        let guard =
+            IntegrityGuard::new(checkpoints.clone(), self.tree(), directory, self.runner(confinement), terms)
+                .keeping(
+                    user_cache_dir(self.builder.environment.as_ref()).map(|cache| cache.join("baselines")),
+                );
+        Performer::new(
+            providers,
+            registry,
+            self.tree().to_owned(),
+            &setup.agents,
+            Kept { checkpoints, memory },
+            Arc::new(guard),
+            redactor,
+        )
+        .confined(confinement.clone())
+        .asking(Asker {
+            session: session.to_owned(),
+            project: self.project().to_owned(),
+            folder: directory.to_owned(),
+            sealer: self.builder.trust_store.as_ref().and_then(|store| Sealer::of(store).ok()),
+            person: self.builder.person.clone(),
+            unattended: self.builder.unattended,
+        })
+        .with_cache(self.decision_cache(setup))
+        .with_seen(past.verified.clone())
+    }
+
+    /// What runs the verification commands: with the variables that the project's agents may see.
+    fn runner(&self, confinement: &Confinement) -> CommandRunner {
+        let config = &self.loaded.config;
+        let granted = effective_permissions(&config.permissions, None, Some(&self.builder.permissions));
+        CommandRunner::new(self.tree(), granted.env.clone().unwrap_or_default())
+            .confined(confinement, granted)
+    }
+
+    /// The arbiter's cache, of its own for a server that the project names.
+    fn decision_cache(&self, setup: &Setup) -> Option<DecisionCache> {
+        let cache = self.builder.decision_cache.clone()?.read_only(self.builder.dry_run);
+        let name = &setup.arbiter.model.provider;
+        let origin = self.loaded.provenance.origin(&format!("/provider/{name}/baseUrl"));
+        let is_the_projects = matches!(origin, Origin::File { scope: Scope::Project, .. });
+        let provider = self.loaded.config.provider(name).filter(|_| is_the_projects);
+        Some(match provider.and_then(|provider| provider.config.base_url) {
+            Some(address) => cache.of_server(&address),
+            None => cache,
+        })
+    }
+
+    /// What keeps secrets out of the journal: those of the providers, of the environment, and of the embedder.
+    pub(crate) fn redactor(&self, providers: &Providers) -> Redactor {
+        let builder = &self.builder;
+        let config = &self.loaded.config;
+        let variable = |name: &String| config.provider(name)?.key_env().map(str::to_owned);
+        let keys = providers.keys().filter_map(|name| {
+            let variable = variable(name)?;
+            Some(KnownSecret::of_variable(&variable, (builder.environment)(&variable)?))
+        });
+        let search = config.web.search.brave.iter().filter_map(|brave| {
+            let variable = &brave.api_key_env;
+            Some(KnownSecret::of_variable(variable, (builder.environment)(variable)?))
+        });
+        // A child can be made to look into the environment of the process that began it.
+        let variables = std::env::vars_os().chain(builder.secret_variables.iter().cloned());
+        let inherited = secrets_in(variables, &builder.project);
+        let named = builder.secrets.iter().cloned().map(KnownSecret::of_program);
+        let of_collector = telemetry::secrets(builder.environment.as_ref()).into_iter();
+        let of_collector = of_collector
+            .map(|text| KnownSecret { what: "a key of the telemetry collector".to_owned(), text });
+        let of_servers = self.mcp_servers().into_iter().flat_map(|server| server.secrets());
+        let of_servers = of_servers.map(KnownSecret::of_program);
+        let secrets = keys.chain(search).chain(inherited).chain(named).chain(of_collector).chain(of_servers);
+        Redactor::new(secrets, providers.values().cloned()).showing_tokens(!config.secrets.mask_tokens)
+    }
+
+    pub(crate) fn providers(&self, setup: &Setup) -> Result<Providers, Error> {
+        let builder = &self.builder;
+        assemble::providers(setup, &builder.providers, |name| {
+            match assemble::provider(&self.loaded, name, &builder.environment, &builder.project) {
+                Err(Error::NoKey { provider, variable }) if builder.keys_when_called => {
+                    Ok(Arc::new(Keyless { provider, variable }))
+                }
+                provider => provider,
+            }
+        })
+    }
+}

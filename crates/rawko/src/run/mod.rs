@@ -1,0 +1,127 @@
+//! The handle of a run: watch it, steer it, stop it, wait for its end.
+
+pub(crate) mod continuing;
+pub(crate) mod decision_cache;
+pub(crate) mod denials;
+pub(crate) mod driver;
+pub(crate) mod event;
+pub(crate) mod hub;
+pub(crate) mod launch;
+pub(crate) mod notify;
+pub(crate) mod perform;
+pub(crate) mod raised_limits;
+pub(crate) mod reload;
+pub(crate) mod remembering;
+pub(crate) mod resume;
+pub(crate) mod waiting;
+
+use std::future::{Future, IntoFuture};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+
+use rawko_core::session::Outcome;
+
+use crate::channel::cancel::Unfinished;
+use crate::channel::control::RunControl;
+use crate::channel::control::Signals;
+use crate::channel::holder::HolderMark;
+use crate::error::Error;
+use crate::run::driver::{Driver, Start};
+use crate::run::event::RunEvent;
+use crate::run::hub::{Hub, RunEvents};
+use crate::run::notify::Notifications;
+use crate::telemetry::TelemetryEnd;
+
+/// A run that has been prepared. Nothing happens until it is awaited: the run advances inside that await, on the
+/// caller's Tokio runtime.
+///
+/// Dropping the run, or the future that carries it on, ends it: a session that has begun is closed as cancelled, and one
+/// that has not leaves nothing behind. A session that was to be resumed stays as it was until the run is awaited.
+pub struct Run {
+    pub(crate) id: String,
+    pub(crate) journal: PathBuf,
+    pub(crate) tree: Option<PathBuf>,
+    pub(crate) signals: Signals,
+    pub(crate) hub: Hub,
+    pub(crate) start: Start,
+    pub(crate) started: RunEvent,
+    pub(crate) telemetry: Option<TelemetryEnd>,
+    pub(crate) mark: Option<HolderMark>,
+    pub(crate) notifications: Option<Notifications>,
+    pub(crate) driver: Box<dyn FnOnce(Hub) -> Driver + Send>,
+    /// Dropped last: the driver holds the journal's lock.
+    pub(crate) unfinished: Unfinished,
+}
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run").field("id", &self.id).field("journal", &self.journal).finish_non_exhaustive()
+    }
+}
+
+impl Run {
+    /// The session's id.
+    #[must_use]
+    pub fn session_id(&self) -> &str {
+        &self.id
+    }
+
+    /// Where the journal is.
+    #[must_use]
+    pub fn journal_path(&self) -> &Path {
+        &self.journal
+    }
+
+    /// The work tree that the run works in, where that is not the project's folder.
+    #[must_use]
+    pub fn tree(&self) -> Option<&Path> {
+        self.tree.as_deref()
+    }
+
+    /// The events of the run. Every call gives a new watcher; all of them see everything from the start.
+    pub fn events(&mut self) -> RunEvents {
+        self.hub.watch()
+    }
+
+    /// The notifications of the run, if any are configured: to wait for them after its end, so that none is lost.
+    pub fn take_notifications(&mut self) -> Option<Notifications> {
+        self.notifications.take()
+    }
+
+    /// The means to steer and stop the run from elsewhere.
+    #[must_use]
+    pub fn control(&self) -> RunControl {
+        RunControl::new(self.signals.clone())
+    }
+
+    /// The means to wait until the run's telemetry is sent, where any is. Without it the last spans are lost if the process ends
+    /// with the run. Gives it once.
+    pub fn telemetry(&mut self) -> Option<TelemetryEnd> {
+        self.telemetry.take()
+    }
+
+    /// Runs the task to its end.
+    ///
+    /// # Errors
+    /// [`Error::Journal`] where the journal cannot be written any more: the run then stops at once, because what is
+    /// not recorded is not done. Everything that goes wrong inside the run is in the [`Outcome`].
+    pub async fn finish(self) -> Result<Outcome, Error> {
+        let mut unfinished = self.unfinished;
+        unfinished.begin(&self.journal);
+        // While the run lasts, `cancel` finds this process by it.
+        let _mark = self.mark;
+        let driver = (self.driver)(self.hub);
+        let result = driver.drive(self.start, self.started).await;
+        unfinished.end();
+        result
+    }
+}
+
+impl IntoFuture for Run {
+    type Output = Result<Outcome, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.finish())
+    }
+}
