@@ -261,11 +261,14 @@ fn enter(flags: UnshareFlags) -> StepResult<()> {
 
 /// Waits for the end of the first process inside, passes on a request to end, and ends with the parent.
 fn wait_for(inside: Pid, socket: &UnixStream, signals: &OwnedFd) -> i32 {
+    let mut parent_is_gone = false;
     loop {
+        // A closed socket stays ready: once that is seen, only signals are waited for, of the first process's end too.
         let mut ready = [PollFd::new(signals, PollFlags::IN), PollFd::new(socket, PollFlags::RDHUP)];
-        let _ = poll(&mut ready, None);
-        let parent_is_gone = !ready[1].revents().is_empty();
-        if parent_is_gone {
+        let watched = if parent_is_gone { 1 } else { ready.len() };
+        let _ = poll(&mut ready[..watched], None);
+        if !parent_is_gone && !ready[1].revents().is_empty() {
+            parent_is_gone = true;
             let _ = kill_process(inside, Signal::KILL);
         }
         while let Some(signal) = sys::next_signal(signals) {

@@ -111,18 +111,24 @@ struct Processes {
 impl Processes {
     /// Passes reports on until bubblewrap has ended. Returns its exit status, and whether there was a report.
     fn wait_for(&self, socket: &UnixStream, control: &mut Control, signals: &OwnedFd) -> (i32, bool) {
-        let (mut has_begun, mut is_open) = (false, true);
+        let (mut has_begun, mut is_open, mut parent_is_gone) = (false, true, false);
         loop {
             let interest = if is_open { PollFlags::IN } else { PollFlags::empty() };
+            // What is closed stays ready. Once that is seen, it is watched no more.
             let mut ready = [
                 PollFd::new(signals, PollFlags::IN),
-                PollFd::new(socket, PollFlags::RDHUP),
                 PollFd::from_borrowed_fd(control.as_fd(), interest),
+                PollFd::new(socket, PollFlags::RDHUP),
             ];
-            let _ = poll(&mut ready, None);
-            let (parent_is_gone, has_report) =
-                (!ready[1].revents().is_empty(), !ready[2].revents().is_empty());
-            if parent_is_gone {
+            let watched = match (parent_is_gone, is_open) {
+                (false, _) => ready.len(),
+                (true, true) => 2,
+                (true, false) => 1,
+            };
+            let _ = poll(&mut ready[..watched], None);
+            let has_report = !ready[1].revents().is_empty();
+            if !parent_is_gone && !ready[2].revents().is_empty() {
+                parent_is_gone = true;
                 self.signal(Signal::KILL);
                 let _ = kill_process(self.bubblewrap, Signal::KILL);
             }
