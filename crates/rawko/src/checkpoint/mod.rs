@@ -77,6 +77,8 @@ pub struct Checkpoints {
     checks_since: u32,
     /// What the journal says was kept; empty while the session is being made.
     recorded: BTreeMap<u32, String>,
+    /// Whether the session kept something before this value was made.
+    has_kept: bool,
     /// When the session was last seen to work, as its journal says.
     last_sign: Option<u64>,
     /// Whether records of the session were lost: what it did then looks like the work of others.
@@ -113,6 +115,7 @@ impl Checkpoints {
             since: 0,
             checks_since: 0,
             recorded: BTreeMap::new(),
+            has_kept: false,
             last_sign: None,
             has_lost: false,
             path: std::env::var_os("PATH"),
@@ -148,6 +151,12 @@ impl Checkpoints {
     #[must_use]
     pub(crate) fn holding_checks_since(self, executions: u32) -> Self {
         Self { checks_since: executions.min(self.since), ..self }
+    }
+
+    /// Of a session that has kept something already, or has not.
+    #[must_use]
+    pub(crate) fn having_kept(self, has_kept: bool) -> Self {
+        Self { has_kept, ..self }
     }
 
     /// What was kept before the executions of the present task, in their order.
@@ -335,9 +344,7 @@ impl Checkpoints {
 
     /// Whether anything was kept for this session. A fork may have nothing but what its beginning kept.
     fn has_kept(&self) -> bool {
-        let in_journal =
-            || read(&self.directory.join("journal.jsonl")).is_ok_and(|it| !recorded(&it).is_empty());
-        self.folder().is_dir() || !self.recorded.is_empty() || in_journal()
+        self.has_kept || !self.recorded.is_empty() || self.folder().is_dir()
     }
 
     fn folder(&self) -> PathBuf {

@@ -34,6 +34,8 @@ pub struct Folded {
     pub checks_since: u32,
     /// Sequence number of the event that began the latest execution.
     pub execution_begun: Option<u64>,
+    /// Whether a tree was kept before any execution.
+    pub has_kept: bool,
     /// What the present task was denied.
     pub denials: Denials,
     /// Background jobs whose end no agent has heard of. They ended with their process.
@@ -130,6 +132,7 @@ impl Folding {
         let reaction = folded.session.apply(stamped);
         calls.note(stamped, &reaction, folded);
         folded.denials.take(&stamped.event, &reaction.notes);
+        folded.has_kept |= reaction.notes.iter().any(|note| matches!(note, Note::CheckpointTaken { .. }));
         if begins_execution(&reaction) {
             folded.execution_begun = Some(seq);
         }

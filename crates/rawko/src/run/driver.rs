@@ -69,6 +69,8 @@ pub(crate) struct Past {
     pub(crate) earlier_executions: u32,
     /// Executions before the task whose beginning the checks are held against.
     pub(crate) checks_since: u32,
+    /// Whether a tree was kept for it.
+    pub(crate) has_kept: bool,
     /// Whether the verification commands passed, by the tree that they last ran on.
     pub(crate) verified: BTreeMap<String, bool>,
 }
@@ -80,6 +82,7 @@ impl Past {
             last_job: folded.last_job,
             earlier_executions: folded.session.earlier_executions(),
             checks_since: folded.checks_since,
+            has_kept: folded.has_kept,
             verified: folded.verified.clone(),
         }
     }

@@ -200,7 +200,8 @@ impl Rawko {
         registry.resumed(past.last_job);
         let checkpoints = Checkpoints::new(self.tree(), directory, session)
             .after(past.earlier_executions)
-            .holding_checks_since(past.checks_since);
+            .holding_checks_since(past.checks_since)
+            .having_kept(past.has_kept);
         let defaults = (self.loaded.config.memory.max_injected, self.loaded.config.memory.min_importance);
         let data = || user_data_dir(self.builder.environment.as_ref());
         let meaning = self.loaded.config.memory.semantic.then(|| LazyMeaning::new(data()));
