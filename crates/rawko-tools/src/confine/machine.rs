@@ -86,15 +86,30 @@ impl Offer {
     }
 }
 
-/// Runs a command that does nothing: in namespaces, with and without layers, in those that bubblewrap makes, and then held
-/// by Landlock alone. What is no helper is tried once. Each trial ends after `limit`.
+/// Who the folders of a trial belong to.
+const TRIAL: &str = "a trial";
+
+/// What a helper can do here. See [`try_each`].
 pub(super) fn try_out(
     helper: &Path,
     private: &PrivateFolders,
     bubblewrap: Option<&Path>,
     limit: Duration,
 ) -> Result<Offer, Shortage> {
-    let own = private.of("a trial").map_err(|error| no_folders(&error))?;
+    let offer = try_each(helper, private, bubblewrap, limit);
+    private.remove_soon(TRIAL);
+    offer
+}
+
+/// Runs a command that does nothing: in namespaces, with and without layers, in those that bubblewrap makes, and then held
+/// by Landlock alone. What is no helper is tried once. Each trial ends after `limit`.
+fn try_each(
+    helper: &Path,
+    private: &PrivateFolders,
+    bubblewrap: Option<&Path>,
+    limit: Duration,
+) -> Result<Offer, Shortage> {
+    let own = private.of(TRIAL).map_err(|error| no_folders(&error))?;
     let folder = own.home.clone();
     let layered = OwnFolders::changes(&own.caches, &folder).map(|changes| Step::Layer { folder, changes });
     // Why it cannot be done so.
