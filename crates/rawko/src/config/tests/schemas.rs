@@ -87,3 +87,27 @@ fn schemas_compile_and_take_the_defaults() {
         assert!(validator.is_valid(&serde_json::to_value(agent).expect("JSON")));
     }
 }
+
+/// Files are validated by the rules of an older draft, for which a schema is nothing but its `$ref` where it has one.
+#[test]
+fn the_schemas_mean_the_same_in_the_draft_that_validates_files() {
+    fn check(schema: &Value) {
+        match schema {
+            Value::Object(map) => {
+                let others = |name: &&String| !["$ref", "default", "description"].contains(&name.as_str());
+                let is_reference = map.get("$ref").is_some_and(Value::is_string);
+                assert!(!is_reference || map.keys().find(others).is_none(), "{schema}");
+                for newer in ["prefixItems", "unevaluatedProperties", "dependentSchemas", "$dynamicRef"] {
+                    assert!(!map.contains_key(newer), "{schema}");
+                }
+                map.values().for_each(check);
+            }
+            Value::Array(items) => items.iter().for_each(check),
+            _ => {}
+        }
+    }
+    for schema in [config_schema(), agent_schema()] {
+        assert!(jsonschema::meta::is_valid(&schema) && jsonschema::draft7::meta::is_valid(&schema));
+        check(&schema);
+    }
+}
