@@ -62,7 +62,7 @@ fn main() -> ExitCode {
 
     let rawko = Rawko::builder().project(dir.path()).trusted(true).build().unwrap();
     let (took, _) = best(2, || rawko.fork("20261122-090000-000-abcde", &ForkOptions::default()).unwrap());
-    say(&format!("fork a session of {turns} turns"), took, Some(Duration::from_secs(3)));
+    say(&format!("fork a session of {turns} turns"), took, Some(Duration::from_secs(1)));
 
     let short = dir.path().join("short");
     let play = support::long_session(&short, 1, 20);

@@ -47,6 +47,7 @@ pub use info::{SessionInfo, SessionStatus};
 pub(crate) use lock::{SessionLock, is_held_by_any as is_held};
 pub use paid_calls::{PaidCall, paid_calls};
 pub use reader::{Journal, read};
+pub(crate) use reader::{StoredLines, read_with_lines};
 pub use record::{
     FORMAT, ForkedFrom, JournalHeader, JournaledCall, JournaledEffect, Record, RecordKind, StepRecord,
 };

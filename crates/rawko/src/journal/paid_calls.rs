@@ -45,7 +45,7 @@ pub fn paid_calls(
 ) -> Result<Option<JournalError>, JournalError> {
     let file = open_own(path, OpenOptions::new().read(true))?;
     let mut timeline = Timeline::default();
-    let walked = walk(path, &file, |record| {
+    let walked = walk(path, &file, |record, _| {
         let Record::Event(stamped) = record else { return };
         // Calls do not name records.
         for Entry { at, shared, fact, .. } in timeline.apply(0, &stamped) {

@@ -76,6 +76,40 @@ pub fn read(path: &Path) -> Result<Journal, JournalError> {
     parse(path, &file)
 }
 
+/// The same, with the lines of its records beside it.
+pub(crate) fn read_with_lines(path: &Path) -> Result<(Journal, StoredLines), JournalError> {
+    let file = open_own(path, OpenOptions::new().read(true))?;
+    let mut lines = StoredLines::default();
+    let prefix = prefix_of(path, &file, |line| lines.push(line))?;
+    prefix.damage.map_or(Ok((prefix.journal, lines)), Err)
+}
+
+/// The lines of a journal's records as they are stored, by sequence number, for a journal that has the same records.
+#[derive(Debug, Default)]
+pub(crate) struct StoredLines {
+    text: Vec<u8>,
+    /// Where in `text` each of them ends.
+    ends: Vec<usize>,
+}
+
+impl StoredLines {
+    /// Takes the line of the next record.
+    fn push(&mut self, line: &[u8]) {
+        let body = line.len().checked_sub(CHECK_SUFFIX + 1).and_then(|end| line.get(..end));
+        // Its long texts lie beside the journal, so the line alone is not the record. Their list is then what it ends with.
+        let body = body.filter(|body| !body.ends_with(b"]"));
+        self.text.extend_from_slice(body.unwrap_or_default());
+        self.ends.push(self.text.len());
+    }
+
+    /// The line of a record without its check; `None` where the line alone is not the record.
+    pub(crate) fn get(&self, seq: u64) -> Option<&[u8]> {
+        let index = usize::try_from(seq).ok()?.checked_sub(1)?;
+        let begin = index.checked_sub(1).map_or(Some(0), |before| self.ends.get(before).copied())?;
+        self.text.get(begin..*self.ends.get(index)?).filter(|line| !line.is_empty())
+    }
+}
+
 /// Reads and verifies the journal in `file`, which is at `path`.
 pub(super) fn parse(path: &Path, file: &File) -> Result<Journal, JournalError> {
     let prefix = prefix(path, file)?;
@@ -94,8 +128,17 @@ pub(super) struct Prefix {
 
 /// Reads as far as the records are sound. The header must be.
 pub(super) fn prefix(path: &Path, file: &File) -> Result<Prefix, JournalError> {
+    prefix_of(path, file, |_| ())
+}
+
+/// The same; gives the line of each record to `each`.
+fn prefix_of(path: &Path, file: &File, mut each: impl FnMut(&[u8])) -> Result<Prefix, JournalError> {
     let mut records = Vec::new();
-    let Walked { header, torn_bytes, end, damage } = walk(path, file, |record| records.push(record))?;
+    let walked = walk(path, file, |record, line| {
+        records.push(record);
+        each(line);
+    })?;
+    let Walked { header, torn_bytes, end, damage } = walked;
     Ok(Prefix { journal: Journal { header, records, torn_bytes, end }, damage })
 }
 
@@ -109,8 +152,12 @@ pub(super) struct Walked {
     pub(super) damage: Option<JournalError>,
 }
 
-/// Gives the sound records to `each`, one at a time. The header must be sound.
-pub(super) fn walk(path: &Path, file: &File, mut each: impl FnMut(Record)) -> Result<Walked, JournalError> {
+/// Gives the sound records to `each`, one at a time, with their lines. The header must be sound.
+pub(super) fn walk(
+    path: &Path,
+    file: &File,
+    mut each: impl FnMut(Record, &[u8]),
+) -> Result<Walked, JournalError> {
     let bytes = file.metadata().map_err(|error| JournalError::io("cannot read", path, error))?.len();
     if bytes > LONGEST_JOURNAL {
         return Err(JournalError::TooLong { path: path.to_owned(), bytes });
@@ -130,7 +177,7 @@ pub(super) fn walk(path: &Path, file: &File, mut each: impl FnMut(Record)) -> Re
     loop {
         match lines.next()? {
             NextLine::StoredLine(line) => match chain.record(line) {
-                Ok(record) => each(record),
+                Ok(record) => each(record, line),
                 Err(error) => {
                     damage = Some(error);
                     break;

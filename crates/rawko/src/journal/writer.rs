@@ -31,6 +31,9 @@ pub struct JournalWriter {
     lock: SessionLock,
 }
 
+/// Bytes of copied records that are written at once, about.
+const COPIED_AT_ONCE: usize = 256 * 1024;
+
 #[derive(Serialize)]
 struct NewLine<'a, T> {
     seq: u64,
@@ -149,15 +152,45 @@ impl JournalWriter {
             }
         }
         self.line.pop();
-        let check = digest(&[self.check.as_bytes(), &self.line]);
-        self.line.extend_from_slice(b",\"check\":\"");
-        self.line.extend_from_slice(check.as_bytes());
-        self.line.extend_from_slice(b"\"}\n");
-        let bytes = self.line.len() as u64;
+        let check = chain(&self.check, &mut self.line, 0);
         // What could not be read back is not written.
-        if bytes > LONGEST_LINE || self.length + bytes > LONGEST_JOURNAL {
-            let full = std::io::Error::other("the journal would become longer than it can be read back");
-            return Err(JournalError::io("cannot go on writing", &self.path, full));
+        if self.line.len() as u64 > LONGEST_LINE {
+            return Err(self.full());
+        }
+        self.write()?;
+        self.seq += 1;
+        self.check = check;
+        Ok(())
+    }
+
+    /// Appends records of another journal by their lines, without their checks; each must have there the number that it
+    /// gets here. They survive a power cut after `commit`, and the death of the process from the end of this on.
+    ///
+    /// # Errors
+    /// As [`JournalWriter::event`].
+    pub(crate) fn copy<'a>(&mut self, lines: impl Iterator<Item = &'a [u8]>) -> Result<(), JournalError> {
+        let (mut seq, mut check) = (self.seq, self.check.clone());
+        let mut lines = lines.peekable();
+        self.line.clear();
+        while let Some(line) = lines.next() {
+            let begin = self.line.len();
+            self.line.extend_from_slice(line);
+            check = chain(&check, &mut self.line, begin);
+            seq += 1;
+            if self.line.len() > COPIED_AT_ONCE || lines.peek().is_none() {
+                self.write()?;
+                (self.seq, self.check) = (seq, check.clone());
+                self.line.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what `line` holds, whole or not at all.
+    fn write(&mut self) -> Result<(), JournalError> {
+        let bytes = self.line.len() as u64;
+        if self.length + bytes > LONGEST_JOURNAL {
+            return Err(self.full());
         }
         self.lock.renew()?;
         if let Err(error) = self.file.write_all(&self.line) {
@@ -166,9 +199,12 @@ impl JournalWriter {
             return Err(JournalError::io("cannot write", &self.path, error));
         }
         self.length += bytes;
-        self.seq += 1;
-        self.check = check;
         Ok(())
+    }
+
+    fn full(&self) -> JournalError {
+        let full = std::io::Error::other("the journal would become longer than it can be read back");
+        JournalError::io("cannot go on writing", &self.path, full)
     }
 
     fn encode<T: Serialize>(
@@ -185,4 +221,13 @@ impl JournalWriter {
     fn unencodable(&self, error: serde_json::Error) -> JournalError {
         JournalError::io("cannot encode for", &self.path, error.into())
     }
+}
+
+/// Ends the record that begins at `begin` in `line` with its check, and returns that.
+fn chain(before: &str, line: &mut Vec<u8>, begin: usize) -> String {
+    let check = digest(&[before.as_bytes(), line.get(begin..).unwrap_or_default()]);
+    line.extend_from_slice(b",\"check\":\"");
+    line.extend_from_slice(check.as_bytes());
+    line.extend_from_slice(b"\"}\n");
+    check
 }

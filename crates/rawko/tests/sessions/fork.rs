@@ -49,6 +49,7 @@ async fn every_beginning_can_be_gone_on_from_or_says_why_not() {
         let (first, rest) = shared.records.split_first().unwrap();
         assert_eq!(rest, &old.records[1..usize::try_from(n).unwrap()], "at {n}");
         assert_eq!(*first, sharing(&old.records[0], events(&shared).count() as u64));
+        assert_eq!(fork.shared, fold(&shared).session.shared(), "at {n}");
         forks.push((n, fork.session));
     }
     assert_eq!(trial.logged().len(), before, "making a fork does nothing");
@@ -72,6 +73,23 @@ async fn every_beginning_can_be_gone_on_from_or_says_why_not() {
     let fork = rawko.fork(&id, &ForkOptions::default()).unwrap();
     assert_eq!(fork.from.record, records - 2);
     assert_eq!(trial.journal_of(&id), old, "the old session is as it was");
+}
+
+/// The task that goes on shares what the one before it used, whose end has cost the fork nothing.
+#[tokio::test]
+async fn a_session_of_two_tasks_is_shared_at_every_record() {
+    let mut trial = Trial::new();
+    trial.run().await;
+    let id = trial.journal().header.session;
+    trial.script = json!([select("worker"), report("worker"), complete()]);
+    trial.rawko().continue_session(Some(&id), "do more").unwrap().await.unwrap();
+    let old = trial.journal_of(&id);
+    for n in 1..=old.records.len() as u64 {
+        let Ok(fork) = trial.rawko().fork(&id, &at(n)) else { continue };
+        let journal = trial.journal_of(&fork.session);
+        check_replay(&journal);
+        assert_eq!(fork.shared, fold(&journal).session.shared(), "at {n}");
+    }
 }
 
 /// The first record as a fork has it that shares so many events.

@@ -23,7 +23,7 @@ use self::taking::{ForkReplay, Taken};
 use crate::checkpoint::Checkpoints;
 use crate::clock::now;
 use crate::error::Error;
-use crate::journal::{ForkedFrom, Journal, Record, read};
+use crate::journal::{ForkedFrom, Journal, Record, read_with_lines};
 use crate::run::resume::without_task;
 use crate::session_id;
 use crate::setup::assemble::Providers;
@@ -82,7 +82,7 @@ impl Rawko {
     pub fn fork(&self, id: &str, options: &ForkOptions) -> Result<Fork, Error> {
         let store = self.sessions();
         let old_path = store.find(id)?;
-        let old = read(&old_path)?;
+        let (old, lines) = read_with_lines(&old_path)?;
         self.check_origin(&old.header)?;
         let session = old.header.session.clone();
         let known = old.records.len() as u64;
@@ -116,16 +116,19 @@ impl Rawko {
         let lost = old.header.forked_from.as_ref().and_then(|from| from.lost.clone());
         let from = ForkedFrom { session, record: taken.last, lost };
         let header = self.header(&id, task, setup, Some(from.clone()))?;
-        let (mut shared, mut not_shared) = (None, None);
+        let mut not_shared = None;
         let path = store.create_filled(&header, |writer| {
-            shared = taken.write(writer)?;
-            let made = read(writer.path())?;
+            let written = taken.write(writer, &old, &lines)?;
             // What the shared records kept is the fork's too, so that it outlives the old session.
             let checkpoints = Checkpoints::of_journal(self.project(), &old_path, &old);
+            let mut made = old;
+            made.header = header.clone();
+            made.records.truncate(written);
             let kept = checkpoints.share_with(&Checkpoints::of_journal(self.project(), writer.path(), &made));
             not_shared = kept.err().map(|error| format!("its checkpoints are not shared: {error}"));
             Ok(())
         })?;
+        let shared = taken.shared();
         Ok(Fork { session: id, journal: path, from, shared, stopped: taken.stopped, not_shared })
     }
 
@@ -156,7 +159,7 @@ impl Rawko {
         let until = at.unwrap_or(old.records.len() as u64);
         let session = &old.header.session;
         let diverged = |divergence| Error::Diverged { session: session.clone(), divergence };
-        let mut taking = ForkReplay::default();
+        let mut taking = ForkReplay::new(&old.records);
         let mut redactor = self.redactor(&Providers::new());
         for (seq, record) in (1..=until).zip(&old.records) {
             let Record::Event(stamped) = record else {
@@ -198,7 +201,7 @@ impl Rawko {
                 break;
             }
         }
-        if !taking.fork.state().is_final() {
+        if !taking.fork().state().is_final() {
             return Ok(taking.end(until));
         }
         // What has ended cannot go on. Where that many records were asked for it is an error; else one less is shared.

@@ -1,24 +1,37 @@
-//! What a fork takes over from another session: the events of both are folded side by side.
+//! What a fork takes over from another session.
 //!
-//! The new journal is written from the fork's own fold, so that it says what follows from its setup. An answer is taken
-//! over as long as the fork asks for it; at the first that nothing in the fork asks for, taking over stops.
+//! As long as both are given the same events they come to the same, and one fold is that of both. From the event on that
+//! is another one in the fork, or that follows an end, which has cost the fork nothing, they are folded side by side. The
+//! new journal then says what follows from the fork's setup. An answer is taken over as long as the fork asks for it; at
+//! the first that nothing in the fork asks for, taking over stops.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use rawko_core::session::{Effect, EffectId, Event, Session, Shared, Stamped};
 use rawko_core::setup::Setup;
 
 use super::Stopped;
-use crate::journal::{Divergence, Folding, JournalError, JournalWriter, Record, StepRecord};
+use crate::journal::{
+    Divergence, Folding, Journal, JournalError, JournalWriter, Record, StepRecord, StoredLines,
+};
 
-/// The two runs side by side: the old one, and the fork.
-#[derive(Default)]
-pub(super) struct ForkReplay {
+/// The old run, and the fork beside it.
+pub(super) struct ForkReplay<'a> {
+    /// The records of the old run.
+    records: &'a [Record],
     pub(super) old: Folding,
-    pub(super) fork: Session,
+    /// The fork, once it may come to something else than the old run.
+    apart: Option<Apart>,
+    pub(super) taken: Taken,
+}
+
+/// A fork that is folded beside the old run.
+#[derive(Default)]
+struct Apart {
+    fork: Session,
     /// Effects of the old run, and the effect of the fork that asks for the same, where there is one.
     asked: BTreeMap<EffectId, (Effect, Option<EffectId>)>,
-    pub(super) taken: Taken,
 }
 
 /// What is taken over.
@@ -32,12 +45,29 @@ pub(super) struct Taken {
 
 struct TakenEvent {
     seq: u64,
-    event: Stamped,
+    /// Absent where it is the event of the old run.
+    event: Option<Stamped>,
+    /// What it leads to in the fork; absent where that is the step of the old run.
+    step: Option<StepRecord>,
     /// Whether what it leads to was begun within the shared records.
     begun: bool,
+    /// Whether it was no more than a look at what had ended.
+    is_look: bool,
+    /// What the fork shares if this is the last event that it shares.
+    shared: Option<Shared>,
 }
 
-impl ForkReplay {
+impl<'a> ForkReplay<'a> {
+    /// Begins with the first of `records`.
+    pub(super) fn new(records: &'a [Record]) -> Self {
+        Self { records, old: Folding::default(), apart: None, taken: Taken::default() }
+    }
+
+    /// The fork's own state.
+    pub(super) fn fork(&self) -> &Session {
+        self.apart.as_ref().map_or(&self.old.folded().session, |apart| &apart.fork)
+    }
+
     /// Compares the consequences of the latest event, which are shared too.
     pub(super) fn step(&mut self, seq: u64, recorded: &Record) -> Result<(), Divergence> {
         self.taken.last = seq;
@@ -45,24 +75,105 @@ impl ForkReplay {
     }
 
     /// Takes an event over, if something in the fork asks for it. Else taking over stops.
-    pub(super) fn event(&mut self, seq: u64, recorded: &Record, event: Stamped) -> Result<(), Divergence> {
-        let Stamped { at, event } = event;
-        self.old.record(recorded)?;
-        let event = match self.translated(event) {
-            Ok(event) => event,
-            Err(why) => {
-                self.taken.stopped = Some(Stopped { record: seq, why });
-                return Ok(());
-            }
+    pub(super) fn event(
+        &mut self,
+        seq: u64,
+        recorded: &Record,
+        mut stamped: Stamped,
+    ) -> Result<(), Divergence> {
+        let is_look = matches!(stamped.event, Event::FinalTreeInspected { .. });
+        let is_same = |stamped: &Stamped| matches!(recorded, Record::Event(old) if **old == *stamped);
+        let follows_end = !is_look && self.fork().state().is_final();
+        if self.apart.is_none() && (follows_end || !is_same(&stamped)) {
+            self.part();
+        }
+        // An execution that the last shared event begins is the fork's own work.
+        let iterations = match stamped.event {
+            Event::TaskContinued { .. } => 0,
+            _ => self.fork().so_far().map_or(0, |so_far| so_far.iterations),
         };
-        let was = self.old.last();
-        let stamped = Stamped { at, event };
-        let is = self.fork.apply(&stamped);
+        self.old.record(recorded)?;
+        let (mut step, mut begun) = (None, true);
+        if let Some(apart) = &mut self.apart {
+            match apart.event(&self.old, &mut stamped) {
+                Ok((derived, is_begun)) => (step, begun) = (other_step(self.records, seq, derived), is_begun),
+                Err(why) => {
+                    self.taken.stopped = Some(Stopped { record: seq, why });
+                    return Ok(());
+                }
+            }
+        }
+        self.taken.last = seq;
+        // The first event says how much is shared, and so is never the same.
+        let is_first = matches!(stamped.event, Event::TaskStarted { .. });
+        let event = (is_first || !is_same(&stamped)).then_some(stamped);
+        let shared = self.shared(iterations);
+        self.taken.events.push(TakenEvent { seq, event, step, begun, is_look, shared });
+        Ok(())
+    }
+
+    /// Folds what was taken over until now once more, as the fork's own.
+    fn part(&mut self) {
+        let mut apart = Apart::default();
+        for taken in &mut self.taken.events {
+            let index = usize::try_from(taken.seq).unwrap_or(usize::MAX).saturating_sub(1);
+            if let Some(Record::Event(stamped)) = self.records.get(index) {
+                taken.step = other_step(self.records, taken.seq, apart.same(stamped));
+            }
+        }
+        self.apart = Some(apart);
+    }
+
+    /// What the fork shares after so many executions.
+    fn shared(&self, iterations: u32) -> Option<Shared> {
+        let so_far = self.fork().so_far()?;
+        let of_old = Shared { iterations, usage: so_far.usage, cost_usd: so_far.cost_usd };
+        let shared = so_far.shared.map_or(of_old, |shared| Shared { iterations, ..shared });
+        (iterations > 0 || shared.usage != Default::default()).then_some(shared)
+    }
+
+    /// What was taken over until now, up to record `last` at most. What it used was the other session's, and the fork says so.
+    pub(super) fn end(mut self, last: u64) -> Taken {
+        self.taken.events.retain(|taken| taken.seq <= last);
+        self.taken.last = self.taken.last.min(last);
+        let _ = self.taken.stopped.take_if(|stopped| stopped.record > last);
+        let events = self.taken.events.len() as u64;
+        if let Some(Stamped { event: Event::TaskStarted { shared_events, .. }, .. }) = self.taken.first_mut()
+        {
+            *shared_events = events;
+        }
+        self.taken
+    }
+}
+
+impl Apart {
+    /// Applies what was the same in both runs, and led to the same effects. Returns what it leads to.
+    fn same(&mut self, stamped: &Stamped) -> StepRecord {
+        if let Some(effect) = stamped.event.answers() {
+            self.asked.remove(&effect);
+        }
+        let reaction = self.fork.apply(&all_shared(stamped));
+        let step = StepRecord::of(&reaction.effects, &reaction.notes);
+        let waiting = reaction.effects.into_iter().filter_map(|effect| {
+            let id = effect.awaits_answer()?;
+            Some((id, (effect, Some(id))))
+        });
+        self.asked.extend(waiting);
+        step
+    }
+
+    /// Applies what the old run was just given, with the fork's numbers. Returns what it leads to, and whether that was begun in
+    /// the old run.
+    fn event(&mut self, old: &Folding, stamped: &mut Stamped) -> Result<(StepRecord, bool), String> {
+        self.translate(&mut stamped.event)?;
+        let was = old.last();
+        let is = self.fork.apply(&all_shared(stamped));
         if is.ignored && !was.ignored {
-            let why =
-                format!("{} has no meaning in the fork's state {}", stamped.event.name(), self.fork.state());
-            self.taken.stopped = Some(Stopped { record: seq, why });
-            return Ok(());
+            return Err(format!(
+                "{} has no meaning in the fork's state {}",
+                stamped.event.name(),
+                self.fork.state()
+            ));
         }
         let mut unmatched: Vec<&Effect> = is.effects.iter().collect();
         let waits = is.effects.iter().any(|effect| effect.awaits_answer().is_some());
@@ -74,49 +185,63 @@ impl ForkReplay {
             begun |= other.is_some();
             self.asked.insert(id, (effect.clone(), other));
         }
-        self.taken.last = seq;
-        self.taken.events.push(TakenEvent { seq, event: stamped, begun: begun || !waits });
-        Ok(())
+        Ok((StepRecord::of(&is.effects, &is.notes), begun || !waits))
     }
 
-    /// The event with the fork's number of the effect that it answers.
-    fn translated(&mut self, event: Event) -> Result<Event, String> {
-        let Some(effect) = event.answers() else { return Ok(event) };
-        match self.asked.remove(&effect) {
+    /// Gives the event the fork's number of the effect that it answers.
+    fn translate(&mut self, event: &mut Event) -> Result<(), String> {
+        let name = event.name();
+        let Event::Answered { effect, .. } = event else { return Ok(()) };
+        match self.asked.remove(effect) {
             // An answer that came too late, and meant nothing: it means nothing in the fork.
-            None => Ok(event),
-            Some((_, Some(id))) => Ok(answering(event, id)),
+            None => Ok(()),
+            Some((_, Some(id))) => {
+                *effect = id;
+                Ok(())
+            }
             Some((asked, None)) => {
-                Err(format!("{} answers {}, which the fork does not ask for", event.name(), words(&asked)))
+                Err(format!("{name} answers {}, which the fork does not ask for", words(&asked)))
             }
         }
     }
+}
 
-    /// What was taken over until now, up to record `last` at most. What it used was the other session's, and the fork says so.
-    pub(super) fn end(mut self, last: u64) -> Taken {
-        self.taken.events.retain(|taken| taken.seq <= last);
-        self.taken.last = self.taken.last.min(last);
-        let _ = self.taken.stopped.take_if(|stopped| stopped.record > last);
-        let events = self.taken.events.len() as u64;
-        if let Some(first) = self.taken.events.first_mut()
-            && let Event::TaskStarted { shared_events, .. } = &mut first.event.event
-        {
-            *shared_events = events;
-        }
-        self.taken
+/// What event `seq` leads to in the fork, where that is not the step of the old run.
+fn other_step(records: &[Record], seq: u64, derived: StepRecord) -> Option<StepRecord> {
+    let recorded = match usize::try_from(seq).ok().and_then(|after| records.get(after)) {
+        Some(Record::Step(step)) => Some(step),
+        Some(Record::Event(_)) | None => None,
+    };
+    let is_same = recorded.map_or_else(|| derived.is_empty(), |step| *step == derived);
+    (!is_same).then_some(derived)
+}
+
+/// The event as the fork is given it: all that was taken over until now is shared.
+fn all_shared(stamped: &Stamped) -> Cow<'_, Stamped> {
+    let mut stamped = Cow::Borrowed(stamped);
+    if let Event::TaskStarted { .. } = stamped.event
+        && let Event::TaskStarted { shared_events, .. } = &mut stamped.to_mut().event
+    {
+        *shared_events = u64::MAX;
     }
+    stamped
 }
 
 impl Taken {
     /// A beginning of its own: `event`, made of what the other session had at record `last`. Nothing has come of it yet.
     pub(super) fn anew(event: Stamped, last: u64) -> Self {
-        let first = TakenEvent { seq: last, event, begun: false };
+        let (event, step, begun, is_look, shared) = (Some(event), None, false, false, None);
+        let first = TakenEvent { seq: 0, event, step, begun, is_look, shared };
         Self { events: vec![first], last, ..Self::default() }
+    }
+
+    fn first_mut(&mut self) -> Option<&mut Stamped> {
+        self.events.first_mut()?.event.as_mut()
     }
 
     /// The task and the setup that the fork begins with; nothing where no record is shared.
     pub(super) fn beginning(&self) -> Option<(&str, &Setup)> {
-        match &self.events.first()?.event.event {
+        match &self.events.first()?.event.as_ref()?.event {
             Event::TaskStarted { task, setup, .. } => Some((task, setup)),
             _ => None,
         }
@@ -124,28 +249,84 @@ impl Taken {
 
     /// The last event that was more than a look at what had ended.
     pub(super) fn end(&self) -> u64 {
-        let is_look = |taken: &&TakenEvent| matches!(taken.event.event, Event::FinalTreeInspected { .. });
-        self.events.iter().rev().find(|taken| !is_look(taken)).map_or(0, |taken| taken.seq)
+        self.events.iter().rev().find(|taken| !taken.is_look).map_or(0, |taken| taken.seq)
     }
 
-    /// Writes the events, and what they lead to in the fork. Returns what the fork shares with the other session: a task that
-    /// ended within the shared records has cost the fork nothing.
-    pub(super) fn write(&self, writer: &mut JournalWriter) -> Result<Option<Shared>, JournalError> {
-        let mut session = Session::new();
+    /// What the fork shares with the other session: a task that ended within the shared records has cost the fork nothing.
+    pub(super) fn shared(&self) -> Option<Shared> {
+        self.events.last()?.shared
+    }
+
+    /// Writes the events, and what they lead to in the fork. What is as it was in `old` is copied from its `lines`. Returns
+    /// how many records of `old` were written.
+    pub(super) fn write(
+        &self,
+        writer: &mut JournalWriter,
+        old: &Journal,
+        lines: &StoredLines,
+    ) -> Result<usize, JournalError> {
+        let mut writing = Writing { writer, lines, copied: Vec::new() };
+        let mut written = 0;
         let mut events = self.events.iter().peekable();
         while let Some(taken) = events.next() {
-            writer.event(&taken.event)?;
-            let reaction = session.apply(&taken.event);
-            let step = StepRecord::of(&reaction.effects, &reaction.notes);
+            let index = usize::try_from(taken.seq).unwrap_or(usize::MAX);
+            match (&taken.event, index.checked_sub(1).and_then(|at| old.records.get(at))) {
+                (Some(stamped), _) => writing.event(stamped)?,
+                (None, Some(record)) => writing.old(taken.seq, record)?,
+                (None, None) => {}
+            }
+            written = index;
             // Of what only the last event leads to, nothing was begun where the shared records end with it, or where
             // the old run did something else.
             let is_last = events.peek().is_none();
-            let begun = taken.begun && self.last > taken.seq;
-            if !step.is_empty() && (begun || !is_last) {
-                writer.step(&step)?;
+            if is_last && !(taken.begun && self.last > taken.seq) {
+                break;
             }
+            match (&taken.step, old.records.get(index)) {
+                (Some(step), _) if step.is_empty() => continue,
+                (Some(step), _) => writing.step(step)?,
+                (None, Some(record @ Record::Step(_))) => writing.old(taken.seq + 1, record)?,
+                (None, _) => continue,
+            }
+            written = index + 1;
         }
-        Ok(session.shared())
+        writing.copy()?;
+        Ok(written)
+    }
+}
+
+/// A journal that is written, in part with the lines of another one.
+struct Writing<'a> {
+    writer: &'a mut JournalWriter,
+    lines: &'a StoredLines,
+    /// Lines that come next.
+    copied: Vec<&'a [u8]>,
+}
+
+impl Writing<'_> {
+    fn event(&mut self, stamped: &Stamped) -> Result<(), JournalError> {
+        self.copy()?;
+        self.writer.event(stamped)
+    }
+
+    fn step(&mut self, step: &StepRecord) -> Result<(), JournalError> {
+        self.copy()?;
+        self.writer.step(step)
+    }
+
+    /// Writes a record of the other journal. Its line begins with its number there.
+    fn old(&mut self, seq: u64, record: &Record) -> Result<(), JournalError> {
+        let next = self.writer.next_seq() + self.copied.len() as u64;
+        match (self.lines.get(seq).filter(|_| seq == next), record) {
+            (Some(line), _) => self.copied.push(line),
+            (None, Record::Event(stamped)) => self.event(stamped)?,
+            (None, Record::Step(step)) => self.step(step)?,
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self) -> Result<(), JournalError> {
+        self.writer.copy(self.copied.drain(..))
     }
 }
 
@@ -173,13 +354,6 @@ fn ask_the_same(a: &Effect, b: &Effect) -> bool {
     }
 }
 
-fn answering(event: Event, effect: EffectId) -> Event {
-    match event {
-        Event::Answered { answer, .. } => Event::Answered { effect, answer },
-        other => other,
-    }
-}
-
 /// What an effect asks for, for people.
 fn words(effect: &Effect) -> String {
     match effect {
@@ -194,5 +368,64 @@ fn words(effect: &Effect) -> String {
         Effect::StartTimer { .. } => "a timer".to_owned(),
         Effect::Abandon { .. } => "the end of an effect".to_owned(),
         Effect::Finish { .. } => "the end of the run".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rawko_core::Timestamp;
+    use serde_json::json;
+
+    use super::*;
+
+    fn started(turns: u32) -> Stamped {
+        let model = json!({"provider": "p", "model": "m", "maxTokens": 1000});
+        let setup = serde_json::from_value(json!({
+            "agents": {"a": {"source": "test", "model": model, "config": {"name": "a", "systemPrompt": "Work."}}},
+            "arbiter": {"mode": "llm", "model": model, "templates": {"select": "Choose.", "evaluate": "Judge."}},
+            "limits": {"maxIterations": turns, "maxConsecutiveFailures": 3},
+            "tools": [],
+            "place": {"directory": "/p", "platform": "linux", "git": false},
+        }));
+        let event =
+            Event::TaskStarted { task: "do it".into(), setup: Box::new(setup.unwrap()), shared_events: 0 };
+        Stamped { at: Timestamp(1), event }
+    }
+
+    /// Whether the fork of these events is folded beside the old run, where these take their places.
+    fn is_apart(old: &[Stamped], new: &[Stamped]) -> bool {
+        let (mut session, mut records) = (Session::new(), Vec::new());
+        for stamped in old {
+            let reaction = session.apply(stamped);
+            records.push(Record::Event(Box::new(stamped.clone())));
+            let step = StepRecord::of(&reaction.effects, &reaction.notes);
+            records.extend((!step.is_empty()).then_some(Record::Step(step)));
+        }
+        let mut replay = ForkReplay::new(&records);
+        let mut new = new.iter();
+        for (seq, record) in (1..).zip(&records) {
+            match record {
+                Record::Event(_) => replay.event(seq, record, new.next().unwrap().clone()).unwrap(),
+                Record::Step(_) => replay.step(seq, record).unwrap(),
+            }
+        }
+        assert_eq!(replay.taken.stopped, None);
+        assert_eq!(replay.taken.events.len(), old.len());
+        replay.apart.is_some()
+    }
+
+    #[test]
+    fn what_is_the_same_is_folded_once() {
+        let cancel = |at| Stamped { at: Timestamp(at), event: Event::CancelRequested { reason: "r".into() } };
+        let look = |at| Stamped {
+            at: Timestamp(at),
+            event: Event::FinalTreeInspected { inspection: Default::default() },
+        };
+        let old = [started(5), cancel(2), look(3)];
+        assert!(!is_apart(&old, &old));
+        assert!(is_apart(&old, &[started(6), cancel(2), look(3)]));
+        // What follows an end, other than a look at it, is not what it was: the end was another session's.
+        let old = [started(5), cancel(2), cancel(3)];
+        assert!(is_apart(&old, &old));
     }
 }
