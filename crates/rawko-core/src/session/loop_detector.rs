@@ -299,17 +299,15 @@ pub(super) fn print(parts: impl IntoIterator<Item: AsRef<str>>) -> Fingerprint {
 /// Without numbers: times, durations, process ids and counters differ where nothing else does.
 pub(super) fn without_figures(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
-    let mut in_figure = false;
-    for character in text.chars() {
-        let is_figure = character.is_ascii_digit();
-        if is_figure && !in_figure {
-            plain.push('#');
-        }
-        in_figure = is_figure || (in_figure && matches!(character, '.' | ',' | ':'));
-        if !in_figure {
-            plain.push(character);
-        }
+    let mut rest = text;
+    // Digits are no part of another character. Long texts come here at every turn.
+    while let Some(at) = rest.bytes().position(|byte| byte.is_ascii_digit()) {
+        let (before, figure) = rest.split_at(at);
+        plain.push_str(before);
+        plain.push('#');
+        rest = figure.trim_start_matches(|c: char| c.is_ascii_digit() || matches!(c, '.' | ',' | ':'));
     }
+    plain.push_str(rest);
     plain
 }
 
