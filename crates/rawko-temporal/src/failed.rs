@@ -74,7 +74,11 @@ pub(crate) enum Failing {
     Recall,
     Remember,
     Inspection,
-    Verification { command: String },
+    Verification {
+        command: String,
+    },
+    /// As if its worker were gone.
+    Other,
 }
 
 impl Failing {
@@ -90,10 +94,8 @@ impl Failing {
             Effect::Verify { commands, .. } => {
                 Self::Verification { command: commands.first().cloned().unwrap_or_default() }
             }
-            Effect::AskUser { .. }
-            | Effect::StartTimer { .. }
-            | Effect::Abandon { .. }
-            | Effect::Finish { .. } => return None,
+            Effect::AskUser { .. } | Effect::StartTimer { .. } => return None,
+            effect => return effect.awaits_answer().map(|_| Self::Other),
         })
     }
 
@@ -120,6 +122,7 @@ impl Failing {
                 let verification = Verification { runs: vec![run], ..Verification::default() };
                 EffectAnswer::VerificationFinished { verification }
             }
+            Self::Other => EffectAnswer::EffectLost,
         }
     }
 }

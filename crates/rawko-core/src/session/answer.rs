@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::effect::TimerPurpose;
 use crate::approval::Approval;
 use crate::error::ErrorInfo;
 use crate::facts::{TreeInspection, Verification};
@@ -124,6 +125,46 @@ impl EffectAnswer {
             Self::VerificationFinished { .. } => "VerificationFinished",
             Self::TimerFired => "TimerFired",
             Self::EffectLost => "EffectLost",
+        }
+    }
+}
+
+/// What an open effect does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OpenEffect {
+    ModelCall,
+    /// The number is the call's place in its turn.
+    ToolCall(usize),
+    Approval,
+    Checkpoint,
+    Inspection,
+    Recall,
+    Remember,
+    Verification,
+    Timer {
+        purpose: TimerPurpose,
+        after_ms: u64,
+    },
+}
+
+impl OpenEffect {
+    pub(super) fn is_run_deadline(self) -> bool {
+        matches!(self, Self::Timer { purpose: TimerPurpose::RunDeadline, .. })
+    }
+
+    pub(super) fn is_answered_by(self, answer: &EffectAnswer) -> bool {
+        use EffectAnswer as A;
+        match answer {
+            A::ModelReplied { .. } | A::ModelFailed { .. } => self == Self::ModelCall,
+            A::ToolFinished { .. } => matches!(self, Self::ToolCall(_)),
+            A::ApprovalAnswered { .. } => self == Self::Approval,
+            A::CheckpointTaken { .. } | A::CheckpointFailed { .. } => self == Self::Checkpoint,
+            A::MemoriesRecalled { .. } => self == Self::Recall,
+            A::MemoryKept { .. } => self == Self::Remember,
+            A::TreeInspected { .. } | A::TreeInspectionFailed { .. } => self == Self::Inspection,
+            A::VerificationFinished { .. } => self == Self::Verification,
+            A::TimerFired => matches!(self, Self::Timer { .. }),
+            A::EffectLost => true,
         }
     }
 }

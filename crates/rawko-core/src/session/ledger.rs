@@ -2,11 +2,12 @@
 //!
 //! Effects are numbered and checked here, for whatever phase issued them.
 
+use super::answer::OpenEffect;
 use super::continuing::CarriedOver;
 use super::effect::{Effect, TimerPurpose};
 use super::failing::FailingCalls;
 use super::loop_detector::LoopDetector;
-use super::open_effects::{OpenEffect, OpenEffects};
+use super::open_effects::OpenEffects;
 use super::spend::{Refusal, Spend};
 use super::task_state::TaskState;
 use super::tree::TreeEvidence;

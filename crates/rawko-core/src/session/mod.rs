@@ -63,7 +63,7 @@ use crate::request::ModelRequest;
 use crate::setup::Setup;
 use crate::time::Timestamp;
 use crate::usage::Usage;
-use open_effects::OpenEffect;
+use answer::OpenEffect;
 use phase::{Phase, Step};
 use run::Run;
 

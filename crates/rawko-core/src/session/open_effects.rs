@@ -1,9 +1,8 @@
-//! The effects that are still to be answered, and which answers fit them.
+//! The effects that are still to be answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::answer::EffectAnswer;
-use super::effect::TimerPurpose;
+use super::answer::{EffectAnswer, OpenEffect};
 use super::event::EffectId;
 
 /// Effects that were issued and neither answered nor abandoned.
@@ -13,46 +12,6 @@ pub(super) struct OpenEffects {
     /// Those whose answers wait for the end of a pause.
     held: BTreeSet<EffectId>,
     last: u64,
-}
-
-/// What an open effect does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OpenEffect {
-    ModelCall,
-    /// The number is the call's place in its turn.
-    ToolCall(usize),
-    Approval,
-    Checkpoint,
-    Inspection,
-    Recall,
-    Remember,
-    Verification,
-    Timer {
-        purpose: TimerPurpose,
-        after_ms: u64,
-    },
-}
-
-impl OpenEffect {
-    pub(super) fn is_run_deadline(self) -> bool {
-        matches!(self, Self::Timer { purpose: TimerPurpose::RunDeadline, .. })
-    }
-
-    fn is_answered_by(self, answer: &EffectAnswer) -> bool {
-        use EffectAnswer as A;
-        match answer {
-            A::ModelReplied { .. } | A::ModelFailed { .. } => self == Self::ModelCall,
-            A::ToolFinished { .. } => matches!(self, Self::ToolCall(_)),
-            A::ApprovalAnswered { .. } => self == Self::Approval,
-            A::CheckpointTaken { .. } | A::CheckpointFailed { .. } => self == Self::Checkpoint,
-            A::MemoriesRecalled { .. } => self == Self::Recall,
-            A::MemoryKept { .. } => self == Self::Remember,
-            A::TreeInspected { .. } | A::TreeInspectionFailed { .. } => self == Self::Inspection,
-            A::VerificationFinished { .. } => self == Self::Verification,
-            A::TimerFired => matches!(self, Self::Timer { .. }),
-            A::EffectLost => true,
-        }
-    }
 }
 
 impl OpenEffects {

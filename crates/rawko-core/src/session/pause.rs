@@ -5,9 +5,9 @@
 //! paused run like any other.
 
 use super::answer::EffectAnswer;
+use super::answer::OpenEffect;
 use super::effect::TimerPurpose;
 use super::ledger::Ledger;
-use super::open_effects::OpenEffect;
 use super::phase::{Phase, Step};
 use super::run::Run;
 use super::{EffectId, Reaction};
@@ -39,14 +39,7 @@ impl OpenEffect {
     fn is_under_way(self) -> bool {
         match self {
             Self::Timer { purpose, .. } => matches!(purpose, TimerPurpose::Backoff | TimerPurpose::Retry),
-            Self::ModelCall
-            | Self::ToolCall(_)
-            | Self::Approval
-            | Self::Checkpoint
-            | Self::Inspection
-            | Self::Recall
-            | Self::Remember
-            | Self::Verification => true,
+            _ => true,
         }
     }
 }

@@ -2,9 +2,9 @@
 //! machine wants by entering the next phase.
 
 use super::answer::EffectAnswer;
+use super::answer::OpenEffect;
 use super::effect::{Effect, TimerPurpose};
 use super::ledger::Ledger;
-use super::open_effects::OpenEffect;
 use super::pause::HeldAnswer;
 use super::phase::verifying::Verifying;
 use super::phase::{Next, Phase};
@@ -181,16 +181,8 @@ impl Run {
                     self.phase.charge(consumed);
                 }
             }
-            EffectAnswer::ToolFinished { .. }
-            | EffectAnswer::ApprovalAnswered { .. }
-            | EffectAnswer::CheckpointTaken { .. }
-            | EffectAnswer::CheckpointFailed { .. }
-            | EffectAnswer::MemoriesRecalled { .. }
-            | EffectAnswer::MemoryKept { .. }
-            | EffectAnswer::TreeInspected { .. }
-            | EffectAnswer::TreeInspectionFailed { .. }
-            | EffectAnswer::VerificationFinished { .. }
-            | EffectAnswer::TimerFired => {}
+            // No model was asked.
+            _ => {}
         }
     }
 

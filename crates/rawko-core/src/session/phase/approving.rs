@@ -5,9 +5,9 @@ use crate::agent::execution::{Execution, ExecutionStep, Unapproved};
 use crate::approval::{Approval, ApprovalQuestion};
 use crate::note::Note;
 use crate::session::Reaction;
+use crate::session::answer::OpenEffect;
 use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
-use crate::session::open_effects::OpenEffect;
 use crate::time::Timestamp;
 
 /// A call that waits for a person.

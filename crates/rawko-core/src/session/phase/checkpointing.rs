@@ -4,9 +4,9 @@ use super::{Next, Step, tools};
 use crate::agent::execution::{AllowedCall, Execution};
 use crate::note::Note;
 use crate::session::Reaction;
+use crate::session::answer::OpenEffect;
 use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
-use crate::session::open_effects::OpenEffect;
 use crate::tool::ToolAccess;
 
 /// Whether the tree must be saved before `calls` run.

@@ -6,9 +6,9 @@ use crate::agent::execution::Execution;
 use crate::facts::TreeInspection;
 use crate::machine::AgentResult;
 use crate::session::Reaction;
+use crate::session::answer::OpenEffect;
 use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
-use crate::session::open_effects::OpenEffect;
 
 /// Has the tree compared, or compared again.
 pub(super) fn ask(

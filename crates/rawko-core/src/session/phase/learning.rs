@@ -11,9 +11,9 @@ use crate::memory::{Draft, learned_from};
 use crate::message::Message;
 use crate::note::Note;
 use crate::request::{Purpose, ToolChoice};
+use crate::session::answer::OpenEffect;
 use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
-use crate::session::open_effects::OpenEffect;
 use crate::session::{KeptMemory, Reaction};
 use crate::setup::ModelChoice;
 

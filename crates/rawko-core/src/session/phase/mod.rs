@@ -29,9 +29,9 @@ use retrying::{CallFailure, Retrying};
 use verifying::Verifying;
 
 use super::answer::EffectAnswer;
+use super::answer::OpenEffect;
 use super::effect::TimerPurpose;
 use super::ledger::Ledger;
-use super::open_effects::OpenEffect;
 use super::{LimitKind, Reaction};
 use crate::agent::execution::{AllowedCall, Execution, PendingSummary};
 use crate::error::{ErrorCode, ErrorInfo};

@@ -3,9 +3,9 @@
 use super::{Next, Phase, Step, executing};
 use crate::agent::execution::{AllowedCall, Execution, Permit, has_run, unknown_outcome};
 use crate::session::Reaction;
+use crate::session::answer::OpenEffect;
 use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
-use crate::session::open_effects::OpenEffect;
 use crate::tool::{ToolAccess, ToolOutcome};
 
 /// Runs `calls`.

@@ -15,7 +15,7 @@ mod taking;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use rawko_core::session::{EffectAnswer, Event, Session, Shared, Stamped};
+use rawko_core::session::{Event, Session, Shared, Stamped};
 use rawko_core::setup::{AgentSetup, CacheUse, Setup};
 use serde::Serialize;
 
@@ -269,19 +269,7 @@ fn changes_setup(event: &Event) -> bool {
         Event::SessionResumed { verify, limits, changed_files: _, lost: _ } => {
             verify.is_some() || limits.is_some()
         }
-        Event::Answered { answer: EffectAnswer::ModelReplied { .. }, .. }
-        | Event::Answered { answer: EffectAnswer::ModelFailed { .. }, .. }
-        | Event::Answered { answer: EffectAnswer::ToolFinished { .. }, .. }
-        | Event::Answered { answer: EffectAnswer::ApprovalAnswered { .. }, .. }
-        | Event::Answered { answer: EffectAnswer::CheckpointTaken { .. }, .. }
-        | Event::Answered { answer: EffectAnswer::CheckpointFailed { .. }, .. }
-        | Event::Answered { answer: EffectAnswer::MemoriesRecalled { .. }, .. }
-        | Event::Answered { answer: EffectAnswer::MemoryKept { .. }, .. }
-        | Event::Answered { answer: EffectAnswer::TreeInspected { .. }, .. }
-        | Event::Answered { answer: EffectAnswer::TreeInspectionFailed { .. }, .. }
-        | Event::Answered { answer: EffectAnswer::VerificationFinished { .. }, .. }
-        | Event::Answered { answer: EffectAnswer::TimerFired, .. }
-        | Event::Answered { answer: EffectAnswer::EffectLost, .. }
+        Event::Answered { .. }
         | Event::OverrideRequested { .. }
         | Event::CancelRequested { .. }
         | Event::RanBeside { .. }
