@@ -259,7 +259,7 @@ async fn an_answer_that_nothing_asks_for_ends_what_is_shared() {
     let rawko = trial.builder().overrides(overrides).provider(second()).build().unwrap();
     let fork = rawko.fork(&old.header.session, &at(6)).unwrap();
     let stopped = fork.stopped.unwrap();
-    assert!(stopped.why.contains("ModelReplied answers a question of `select`"), "{stopped:?}");
+    assert!(stopped.why.contains("ModelReplied answers a request for `select`"), "{stopped:?}");
     assert_eq!((stopped.record, fork.from.record), (5, 4));
     let journal = trial.journal_of(&fork.session);
     check_replay(&journal);

@@ -200,7 +200,7 @@ impl Apart {
                 Ok(())
             }
             Some((asked, None)) => {
-                Err(format!("{name} answers {}, which the fork does not ask for", words(&asked)))
+                Err(format!("{name} answers {}, which the fork does not ask for", asked.in_words()))
             }
         }
     }
@@ -351,23 +351,6 @@ fn ask_the_same(a: &Effect, b: &Effect) -> bool {
         (Effect::StartTimer { purpose: p, .. }, Effect::StartTimer { purpose: q, .. }) => p == q,
         // Effects of different kinds, or that nothing answers.
         _ => false,
-    }
-}
-
-/// What an effect asks for, for people.
-fn words(effect: &Effect) -> String {
-    match effect {
-        Effect::CallModel { purpose, .. } => format!("a question of `{purpose}` to its model"),
-        Effect::RunTool { agent, call, .. } => format!("a call of {} by `{agent}`", call.name),
-        Effect::AskUser { question, .. } => format!("a question to the user about {}", question.call.name),
-        Effect::TakeCheckpoint { .. } => "a checkpoint of the tree".to_owned(),
-        Effect::Recall { .. } => "a search of the memories".to_owned(),
-        Effect::Remember { .. } => "a memory to be kept".to_owned(),
-        Effect::InspectTree { .. } => "a look at the tree".to_owned(),
-        Effect::Verify { .. } => "the verification commands".to_owned(),
-        Effect::StartTimer { .. } => "a timer".to_owned(),
-        Effect::Abandon { .. } => "the end of an effect".to_owned(),
-        Effect::Finish { .. } => "the end of the run".to_owned(),
     }
 }
 
