@@ -192,7 +192,7 @@ impl Execution {
     }
 
     /// The answer to this turn was lost. Without news it is asked for again as it was.
-    pub fn hear_after_loss(&mut self) {
+    pub fn deliver_after_loss(&mut self) {
         let news = self.inbox.take_news();
         if !news.is_empty() {
             self.dialogue.turn_was_lost(news);

@@ -257,7 +257,7 @@ impl Run {
         let _ = self.end_pause(self.ledger.now, reaction);
         let mut phase = std::mem::take(&mut self.phase);
         if let Some(execution) = phase.execution_mut() {
-            execution.inbox.forget_unheard();
+            execution.inbox.drop_messages();
         }
         if state == State::Executing
             && let Some(execution) = phase.execution()

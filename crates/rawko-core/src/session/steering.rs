@@ -75,9 +75,9 @@ impl UserWords {
         &self.all
     }
 
-    /// The messages after the first `heard`.
-    pub(super) fn since(&self, heard: usize) -> &[String] {
-        self.all.get(heard..).unwrap_or_default()
+    /// The messages after the first `delivered`.
+    pub(super) fn since(&self, delivered: usize) -> &[String] {
+        self.all.get(delivered..).unwrap_or_default()
     }
 
     /// Whether no agent has read the last of them.
@@ -87,7 +87,7 @@ impl UserWords {
 
     /// A request of `execution` goes out: it holds all that its agent was told.
     pub(super) fn read_by(&mut self, execution: &Execution) {
-        self.read = self.read.max(execution.inbox.heard());
+        self.read = self.read.max(execution.inbox.delivered());
     }
 
     /// The last messages, for the arbiter.
@@ -192,7 +192,7 @@ impl Run {
         let text = keep_ends(text.trim(), SAID_BYTES);
         self.ledger.user.words.all.push(text.clone());
         if let Some(execution) = self.phase.listener() {
-            execution.inbox.hear(text);
+            execution.inbox.receive(text);
         }
     }
 }

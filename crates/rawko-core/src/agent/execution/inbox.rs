@@ -1,20 +1,20 @@
-//! What an agent is told between its turns: what happened while no process carried the run, and what the user says while
-//! it works. The user's words are not lost with an execution that ends before.
+//! What waits to be sent to an agent with its next request: what happened while no process carried the run, and what the
+//! user says while it works. A message of the user outlives an execution that ends before it is sent.
 
 use crate::agent::prompt;
 use crate::message::Content;
 
-/// What an agent is told with its next request.
+/// What goes out with an agent's next request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Inbox {
     /// What is said about the turn, after its results.
     remarks: Vec<String>,
     /// What happened while no process carried the run.
     news: Vec<String>,
-    /// What the user has said.
-    unheard: Vec<String>,
-    /// How many of the user's messages the agent was told, those in `unheard` included.
-    heard: usize,
+    /// Messages of the user that are still to be sent.
+    messages: Vec<String>,
+    /// How many messages of the user came in, those in `messages` included.
+    received: usize,
 }
 
 impl Inbox {
@@ -23,36 +23,36 @@ impl Inbox {
         self.remarks.push(words);
     }
 
-    /// Tells the agent at the next opportunity what happened while no process carried the run.
+    /// Adds what happened while no process carried the run.
     pub(crate) fn tell(&mut self, words: String) {
         self.news.push(words);
     }
 
-    /// Tells the agent with its next request what the user has said.
-    pub(crate) fn hear(&mut self, words: String) {
-        self.unheard.push(words);
-        self.heard += 1;
+    /// Adds a message of the user.
+    pub(crate) fn receive(&mut self, words: String) {
+        self.messages.push(words);
+        self.received += 1;
     }
 
-    /// How many of the user's messages the agent was told.
-    pub(crate) fn heard(&self) -> usize {
-        self.heard - self.unheard.len()
+    /// How many of the user's messages were sent.
+    pub(crate) fn delivered(&self) -> usize {
+        self.received - self.messages.len()
     }
 
-    /// The agent was told the first `count` messages of the user, and no others are to be told.
-    pub(crate) fn has_heard(&mut self, count: usize) {
-        self.unheard.clear();
-        self.heard = count;
+    /// The first `count` messages of the user were sent, and no other waits.
+    pub(crate) fn set_delivered(&mut self, count: usize) {
+        self.messages.clear();
+        self.received = count;
     }
 
-    /// The execution is over: what the agent was not told is left to the next one.
-    pub(crate) fn forget_unheard(&mut self) {
-        self.has_heard(self.heard());
+    /// The execution is over: what was not sent is left to the next one.
+    pub(crate) fn drop_messages(&mut self) {
+        self.set_delivered(self.delivered());
     }
 
-    /// Whether the user has said something that the agent was not told.
-    pub(super) fn has_unheard(&self) -> bool {
-        !self.unheard.is_empty()
+    /// Whether a message of the user waits.
+    pub(super) fn has_messages(&self) -> bool {
+        !self.messages.is_empty()
     }
 
     /// What happened while no process carried the run.
@@ -61,15 +61,15 @@ impl Inbox {
     }
 
     /// What the user has said.
-    pub(super) fn take_unheard(&mut self) -> Option<Content> {
-        let words = std::mem::take(&mut self.unheard);
+    pub(super) fn take_messages(&mut self) -> Option<Content> {
+        let words = std::mem::take(&mut self.messages);
         (!words.is_empty()).then(|| Content::text(prompt::said_now(&words)))
     }
 
     /// All of it, for the message that follows the results of a turn.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = Content> + use<> {
-        let (remarks, news, unheard) = (texts(&mut self.remarks), self.take_news(), self.take_unheard());
-        remarks.into_iter().chain(news).chain(unheard)
+        let (remarks, news, messages) = (texts(&mut self.remarks), self.take_news(), self.take_messages());
+        remarks.into_iter().chain(news).chain(messages)
     }
 }
 

@@ -78,12 +78,12 @@ impl Execution {
         match nudge {
             Some(words) if has_turns => {
                 self.record.was_silent = silent;
-                self.dialogue.say(std::iter::once(Content::text(words)).chain(self.inbox.take_unheard()));
+                self.dialogue.say(std::iter::once(Content::text(words)).chain(self.inbox.take_messages()));
                 ExecutionStep::Ask
             }
             // The agent has not read it yet.
-            None if self.inbox.has_unheard() && has_turns => {
-                self.dialogue.say(self.inbox.take_unheard());
+            None if self.inbox.has_messages() && has_turns => {
+                self.dialogue.say(self.inbox.take_messages());
                 ExecutionStep::Ask
             }
             Some(_) => self.out_of_turns(),
@@ -98,7 +98,7 @@ impl Execution {
     pub(super) fn turn_is_over(&mut self, notes: &mut Vec<Note>) -> ExecutionStep {
         self.check_report(notes);
         let mut content = self.calls.take_results();
-        if self.record.report.is_some() && self.inbox.has_unheard() && self.turns_left() > 0 {
+        if self.record.report.is_some() && self.inbox.has_messages() && self.turns_left() > 0 {
             // It was written before the agent could read this.
             self.record.report = None;
             content.push(Content::text(prompt::REPORT_BEFORE_HEARD));

@@ -43,7 +43,7 @@ pub(in crate::session) fn start(
     if let Some(mut execution) = continued {
         let mut words = prompt::continuation(ledger.task.plan(), ledger.task.last_reason());
         words.push_str(&prompt::checks(&agent, &ledger.task.facts));
-        words.push_str(&prompt::said_before(ledger.user.words.since(execution.inbox.heard())));
+        words.push_str(&prompt::said_before(ledger.user.words.since(execution.inbox.delivered())));
         execution.resume(agent.config.max_turns(), words, []);
         return begin_work(execution, &agent, true, ledger, reaction);
     }
@@ -111,7 +111,7 @@ fn begin_work(
     reaction: &mut Reaction,
 ) -> Next {
     let name = agent.config.name.clone();
-    execution.inbox.has_heard(ledger.user.words.all().len());
+    execution.inbox.set_delivered(ledger.user.words.all().len());
     // In its conversation it hears of them anyway.
     let _ = ledger.carried.take_lost_jobs(&name);
     let iteration = ledger.task.iteration();
@@ -191,7 +191,7 @@ fn ended(
 ) -> Next {
     let consumed = ledger.abandon_phase(reaction);
     execution.record.used(consumed);
-    execution.inbox.forget_unheard();
+    execution.inbox.drop_messages();
     ledger.task.hand_over_draft(&mut result);
     if !result.success {
         let attempts = ledger.task.failures_of(execution.agent()) + 1;
@@ -215,7 +215,7 @@ pub(super) fn failed(
     let (facts, usage) = match &mut execution {
         Some(execution) => {
             execution.record.used(consumed);
-            execution.inbox.forget_unheard();
+            execution.inbox.drop_messages();
             ledger.task.keep_draft(execution);
             execution.record.so_far()
         }

@@ -214,7 +214,7 @@ impl Phase {
             Self::Verifying(phase) => phase.ask(ledger, reaction),
             Self::Working(mut execution, step) => match step {
                 Step::Turn => {
-                    execution.hear_after_loss();
+                    execution.deliver_after_loss();
                     turn::start(execution, ledger, reaction)
                 }
                 Step::Summarizing(summary) => summarizing::ask(execution, summary, ledger, reaction),
