@@ -159,7 +159,8 @@ impl Asking<'_> {
         };
         live.is_busy = true;
         tokio::time::timeout(REQUEST, live.tell(next)).await.unwrap_or_else(|_| Err(late()))?;
-        Ok(Answering { live, turn, messages: request.messages, until: Instant::now() + total })
+        let messages = Arc::unwrap_or_clone(request.messages);
+        Ok(Answering { live, turn, messages, until: Instant::now() + total })
     }
 
     /// Waits for the next event of the session.

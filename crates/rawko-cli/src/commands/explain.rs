@@ -12,7 +12,9 @@ use serde_json::{Value, json};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Paint, Table, about, clean, clean_line, cost, counted, duration, indent, tokens};
+use crate::output::{
+    Paint, Rows, about, clean, clean_line, cost, counted, duration, indent, shortened, tokens,
+};
 use crate::reporters::approval as approval_in_words;
 use crate::workspace::Workspace;
 
@@ -68,11 +70,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &ExplainArgs) -> Result<Exit
         );
         Failure::usage(message).with_hint(format!("to list them: rawko explain {}", journal.header.session))
     })?;
-    if arguments.json {
-        console.json(chosen)?;
-    } else {
-        console.write(&details(chosen, decisions.len(), console.paint()))?;
-    }
+    console.output(arguments.json, chosen, |paint| details(chosen, decisions.len(), paint))?;
     Ok(Exit::Success)
 }
 
@@ -81,20 +79,17 @@ fn list(journal: &Journal, decisions: &[Explanation], paint: Paint) -> String {
     if decisions.is_empty() {
         return format!("session {session} has no decisions yet\n");
     }
-    let mut table = Table::new(&["#", "RECORD", "STATE", "DECISION", "SOURCE", "COST", "REASON"]);
-    for one in decisions {
-        table.row(vec![
-            one.number.to_string(),
-            one.record.to_string(),
-            one.state.to_string(),
-            decision(&one.decision),
-            source(one.source).to_owned(),
-            if one.calls.is_empty() { "-".to_owned() } else { cost(one.cost_usd) },
-            truncate(&clean_line(one.decision.reason()), 60),
-        ]);
-    }
+    let table = Rows::new(paint, decisions).table(&[
+        ("#", &|one| one.number.to_string()),
+        ("RECORD", &|one| one.record.to_string()),
+        ("STATE", &|one| one.state.to_string()),
+        ("DECISION", &|one| decision(&one.decision)),
+        ("SOURCE", &|one| source(one.source).to_owned()),
+        ("COST", &|one| if one.calls.is_empty() { "-".to_owned() } else { cost(one.cost_usd) }),
+        ("REASON", &|one| shortened(one.decision.reason(), 60)),
+    ]);
     let ending = ending(journal).map(|outcome| ended(outcome, paint)).unwrap_or_default();
-    format!("{}\nfor details: rawko explain {session} NUMBER\n{ending}", table.render(paint))
+    format!("{table}\nfor details: rawko explain {session} NUMBER\n{ending}")
 }
 
 /// The last outcome that the journal holds.

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::config_args::time_span;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Clock, Table, clean_line, cost, counted, tokens};
+use crate::output::{Clock, Rows, clean_line, cost, counted, tokens};
 use crate::workspace::Workspace;
 
 /// Options of `rawko usage`.
@@ -94,24 +94,20 @@ impl Sum {
         })
     }
 
-    fn row(&self, name: &str) -> Vec<String> {
-        let about = if self.usage.estimated { "~" } else { "" };
-        let spent = match self.cost_usd() {
+    /// The cost in words.
+    fn spent(&self) -> String {
+        match self.cost_usd() {
             None if self.unpriced_calls < self.calls => {
                 format!("{} + unknown", cost(Some(self.known_cost_usd)))
             }
             None => "unknown".to_owned(),
             known => cost(known),
-        };
-        vec![
-            clean_line(name),
-            self.calls.to_string(),
-            self.sessions.to_string(),
-            format!("{about}{}", tokens(self.usage.prompt_tokens())),
-            tokens(self.usage.cache_read_tokens),
-            format!("{about}{}", tokens(self.usage.output_tokens)),
-            spent,
-        ]
+        }
+    }
+
+    /// A number of tokens, and whether it is an estimate.
+    fn about(&self, count: u64) -> String {
+        format!("{}{}", if self.usage.estimated { "~" } else { "" }, tokens(count))
     }
 }
 
@@ -163,14 +159,19 @@ pub(crate) fn run(workspace: &Workspace, arguments: &UsageArgs) -> Result<Exit, 
         console.line(&format!("no model calls in the sessions of {among}"))?;
         return Ok(Exit::Success);
     }
-    let mut table = Table::new(&[by.heading(), "CALLS", "SESSIONS", "IN", "CACHED", "OUT", "COST"]);
-    for (name, sum) in &report.groups {
-        table.row(sum.row(name));
+    let mut sums: Vec<(&str, &Sum)> = report.groups.iter().map(|(name, sum)| (name.as_str(), sum)).collect();
+    if sums.len() > 1 {
+        sums.push(("total", &report.total));
     }
-    if report.groups.len() > 1 {
-        table.row(report.total.row("total"));
-    }
-    console.write(&table.render(console.paint()))?;
+    console.write(&Rows::new(console.paint(), &sums).table(&[
+        (by.heading(), &|(name, _)| (*name).to_owned()),
+        ("CALLS", &|(_, sum)| sum.calls.to_string()),
+        ("SESSIONS", &|(_, sum)| sum.sessions.to_string()),
+        ("IN", &|(_, sum)| sum.about(sum.usage.prompt_tokens())),
+        ("CACHED", &|(_, sum)| tokens(sum.usage.cache_read_tokens)),
+        ("OUT", &|(_, sum)| sum.about(sum.usage.output_tokens)),
+        ("COST", &|(_, sum)| sum.spent()),
+    ]))?;
     if report.total.unpriced_calls > 0 {
         console.line("unknown: the model has no price here; set one under `prices` in the configuration")?;
     }
@@ -317,7 +318,7 @@ mod tests {
     fn check(costs: &[Option<f64>], shown: &str, known: Option<f64>) {
         let mut sum = Sum::default();
         costs.iter().for_each(|cost| sum.add(&call(*cost)));
-        assert_eq!((sum.row("x")[6].as_str(), sum.json()["costUsd"].as_f64()), (shown, known));
+        assert_eq!((sum.spent().as_str(), sum.json()["costUsd"].as_f64()), (shown, known));
     }
 
     #[test]

@@ -39,23 +39,23 @@ pub(crate) fn shortened(text: &str, chars: usize) -> String {
 
 /// Rows in columns that are as wide as their widest cell.
 #[derive(Debug, Default)]
-pub(crate) struct Table {
+struct Table {
     rows: Vec<Vec<String>>,
 }
 
 impl Table {
     /// A table under these headings.
-    pub(crate) fn new(headings: &[&str]) -> Self {
+    fn new(headings: &[&str]) -> Self {
         Self { rows: vec![headings.iter().map(|h| (*h).to_owned()).collect()] }
     }
 
     /// Appends a row. Cells are single lines without control codes or colors.
-    pub(crate) fn row(&mut self, cells: Vec<String>) {
+    fn row(&mut self, cells: Vec<String>) {
         self.rows.push(cells);
     }
 
     /// The table as text, a line a row.
-    pub(crate) fn render(&self, paint: Paint) -> String {
+    fn render(&self, paint: Paint) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
         let width = |column: usize| {
             self.rows
