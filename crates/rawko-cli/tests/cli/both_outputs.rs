@@ -48,7 +48,7 @@ fn outputs(place: &Place, session: &str, commands: &[&[&str]]) -> String {
             // Commits of checkpoints have the time in them.
             let is_commit = |line: &&str| line.trim().starts_with("\"id\": ");
             let out: String = out.split_inclusive('\n').filter(|line| !is_commit(line)).collect();
-            all.push_str(&format!("$ rawko {} # {}\n{out}\n", arguments.join(" "), done.code));
+            all.push_str(&format!("$ rawko {} # {}\n{out}\n", arguments.join(" "), done.code.unwrap()));
         }
     }
     all

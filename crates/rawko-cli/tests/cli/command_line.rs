@@ -169,7 +169,7 @@ fn offered(place: &Place, words: &[&str]) -> Vec<String> {
     let mut command = std::process::Command::new("bash");
     command.arg("-c").arg(script).arg("bash").args(words).current_dir(place.project()).env_clear();
     command.env("HOME", place.tmp()).env("PATH", format!("{}:{path}", binary.parent().unwrap().display()));
-    let done = crate::place::Done::of(command.output().unwrap()).ends(0);
+    let done = crate::support::Said::of(command.output().unwrap()).ends(0);
     done.out.lines().map(|line| line.trim().to_owned()).collect()
 }
 
@@ -215,10 +215,10 @@ fn variables_of_the_command_line_are_checked_like_its_options() {
     for (name, value) in [("RAWKO_OUTPUT", "xml"), ("RAWKO_COLOR", "pink"), ("RAWKO_MAX_ITERATIONS", "many")]
     {
         let output = place.command(&["do it"]).env(name, value).output().unwrap();
-        crate::place::Done::of(output).ends(2).complains(&["error:", name]);
+        crate::support::Said::of(output).ends(2).complains(&["error:", name]);
     }
     let empty = place.command(&["agents", "list"]).env("RAWKO_COLOR", "").output().unwrap();
-    crate::place::Done::of(empty).ends(0);
+    crate::support::Said::of(empty).ends(0);
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn colours_come_when_they_are_asked_for() {
     let colored = |arguments: &[&str], variable: Option<(&str, &str)>| {
         let mut command = place.command(arguments);
         command.envs(variable);
-        crate::place::Done::of(command.output().unwrap()).ends(0).out.contains('\u{1b}')
+        crate::support::Said::of(command.output().unwrap()).ends(0).out.contains('\u{1b}')
     };
     assert!(!colored(&["agents", "list"], None));
     assert!(colored(&["agents", "list", "--color", "always"], None));

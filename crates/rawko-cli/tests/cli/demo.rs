@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::place::{Done, Place, names};
+use crate::place::{Place, names};
+use crate::support::Said;
 
 #[test]
 fn the_tests_go_from_red_to_green_by_real_edits() {
@@ -49,7 +50,7 @@ fn neither_the_environment_nor_git_of_the_user_has_a_part() {
         .env("RAWKO_MAX_ITERATIONS", "1")
         .output()
         .unwrap();
-    let demo = Done::of(output).ends(0);
+    let demo = Said::of(output).ends(0);
     assert_eq!(demo.err, "");
     assert!(!marker.exists());
 }
@@ -75,7 +76,7 @@ fn the_project_stays_on_request() {
 fn without_git_it_says_what_it_needs() {
     let place = Place::new();
     let output = place.command(&["demo"]).env("PATH", "").output().unwrap();
-    Done::of(output).ends(2).complains(&["cannot start git", "install it"]);
+    Said::of(output).ends(2).complains(&["cannot start git", "install it"]);
     assert_eq!(names(&place.tmp()), Vec::<String>::new());
 }
 
@@ -101,7 +102,7 @@ fn the_recording_shows_what_the_demo_prints() {
     let path = std::env::var_os("PATH").unwrap_or_default();
     bash.args(["-c", &format!("'{program}' demo 2>&1")]).current_dir(place.project()).env_clear();
     bash.env("PATH", path).env("HOME", place.tmp()).env("TMPDIR", place.tmp());
-    let printed = Done::of(bash.output().unwrap()).ends(0).out;
+    let printed = Said::of(bash.output().unwrap()).ends(0).out;
     let recording = include_str!("../../../../docs/demo.svg");
     let rows =
         recording.split("<text ").skip(1).filter_map(|row| row.split_once('>')?.1.split_once("</text>"));

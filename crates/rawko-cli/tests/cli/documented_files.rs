@@ -56,7 +56,7 @@ fn complaint(file: &Shown) -> Option<String> {
     let place = Place::new();
     let is_wrong = |arguments: &[&str]| {
         let done = place.rawko(arguments);
-        (done.code != 0).then(|| format!("{}{}", done.out, done.err))
+        (done.code != Some(0)).then(|| format!("{}{}", done.out, done.err))
     };
     match file.path.as_str() {
         "rehearsal.yaml" => {

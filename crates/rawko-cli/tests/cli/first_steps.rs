@@ -4,7 +4,8 @@ use std::process::Stdio;
 
 use serde_json::json;
 
-use crate::place::{Done, Place};
+use crate::place::Place;
+use crate::support::Said;
 
 const PAGE: &str = include_str!("../../../../docs/getting-started.md");
 
@@ -68,7 +69,7 @@ fn the_five_minutes_work_as_they_are_written() {
         .env("HOME", place.project().join("../home"))
         .env("TMPDIR", place.tmp())
         .stdin(Stdio::null());
-    let done = Done::of(bash.output().unwrap()).ends(0);
+    let done = Said::of(bash.output().unwrap()).ends(0);
     for told in [
         "# rawko demo",
         "# rawko doctor",

@@ -20,7 +20,7 @@ mod with_fleets {
     use std::process::Command;
 
     use super::Place;
-    use crate::place::Done;
+    use crate::support::Said;
 
     /// Where nothing answers.
     const NOWHERE: &str = "127.0.0.1:1";
@@ -36,7 +36,7 @@ mod with_fleets {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
 
-    fn up(place: &Place, program: Option<&str>, port: u16) -> Done {
+    fn up(place: &Place, program: Option<&str>, port: u16) -> Said {
         let bin = place.tmp().join("bin");
         fs::create_dir_all(&bin).expect("a folder");
         if let Some(text) = program {
@@ -44,7 +44,7 @@ mod with_fleets {
             fs::set_permissions(bin.join("temporal"), fs::Permissions::from_mode(0o755)).expect("a program");
         }
         let mut command = place.command(&["fleet", "up", "--port", &port.to_string()]);
-        Done::of(command.env("PATH", &bin).output().expect("the binary"))
+        Said::of(command.env("PATH", &bin).output().expect("the binary"))
     }
 
     #[test]
@@ -61,7 +61,7 @@ mod with_fleets {
             ]);
         }
         let done = place.command(&["fleet", "list"]).env("TEMPORAL_ADDRESS", NOWHERE).output().unwrap();
-        Done::of(done).ends(1).complains(&[NOWHERE]);
+        Said::of(done).ends(1).complains(&[NOWHERE]);
     }
 
     #[test]

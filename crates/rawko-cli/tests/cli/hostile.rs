@@ -10,7 +10,8 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::place::{Done, Place};
+use crate::place::Place;
+use crate::support::Said;
 
 /// What a terminal could obey: colours, title, clipboard, link, a C1 introducer, a reordering mark, an invisible tag and a
 /// carriage return.
@@ -190,12 +191,12 @@ impl Hostile {
 
     /// No program of the folder ran, its server was not asked, and neither key nor escape code was shown.
     #[track_caller]
-    fn holds(&self, arguments: &[&str], done: &Done) {
+    fn holds(&self, arguments: &[&str], done: &Said) {
         let sprung = fs::read_to_string(&self.marker);
         assert!(sprung.is_err(), "{arguments:?} ran {sprung:?}");
         let asked = self.server.accept().map(drop).map_err(|error| error.kind());
         assert_eq!(asked, Err(ErrorKind::WouldBlock), "{arguments:?} asked the folder's server");
-        assert_ne!(done.code, -1, "{arguments:?} was ended by a signal: {done:?}");
+        assert_ne!(done.code, None, "{arguments:?} was ended by a signal: {done:?}");
         for text in [&done.out, &done.err] {
             assert!(!text.contains(CANARY), "{arguments:?} shows a key: {text}");
             let acts = |c: char| {
@@ -219,7 +220,7 @@ fn looking_at_a_hostile_folder_starts_nothing_and_shows_nothing_that_acts() {
     assert!(hostile.marker.exists(), "the trap does not spring");
     fs::remove_file(&hostile.marker).unwrap();
     for arguments in LOOKING {
-        let done = Done::of(hostile.command(arguments).output().unwrap());
+        let done = Said::of(hostile.command(arguments).output().unwrap());
         hostile.holds(arguments, &done);
     }
 }
@@ -239,7 +240,7 @@ fn errors_show_a_line_without_what_acts_on_a_terminal() {
         let hostile = Hostile::new();
         hostile.place.write(name, &text);
         for arguments in [&["config", "check"][..], &["doctor"], &["agents", "list"], &["do it"]] {
-            let done = Done::of(hostile.command(arguments).output().unwrap());
+            let done = Said::of(hostile.command(arguments).output().unwrap());
             hostile.holds(arguments, &done);
         }
     }

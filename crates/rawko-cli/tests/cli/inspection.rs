@@ -4,7 +4,8 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::place::{Done, Place, names};
+use crate::place::{Place, names};
+use crate::support::Said;
 
 #[test]
 fn init_writes_what_changes_nothing_and_overwrites_nothing() {
@@ -34,7 +35,7 @@ fn a_length_of_time_is_shown_with_its_unit() {
     let shown = place.rawko(&["config", "show"]).ends(0);
     shown.says(&["constraints.maxDuration = 5s ", "verify.timeout = 1s500ms "]);
     let shown = place.command(&["config", "show"]).env("RAWKO_TIMEOUT", "7").output().unwrap();
-    Done::of(shown).ends(0).says(&["constraints.maxDuration = 7s ", "# RAWKO_TIMEOUT"]);
+    Said::of(shown).ends(0).says(&["constraints.maxDuration = 7s ", "# RAWKO_TIMEOUT"]);
 }
 
 #[test]
@@ -152,14 +153,14 @@ fn values_say_where_they_come_from() {
         "# default",
     ]);
     let output = place.command(&["config", "show"]).env("RAWKO_MAX_ITERATIONS", "9").output().unwrap();
-    Done::of(output).ends(0).says(&["constraints.maxIterations = 9", "# RAWKO_MAX_ITERATIONS"]);
+    Said::of(output).ends(0).says(&["constraints.maxIterations = 9", "# RAWKO_MAX_ITERATIONS"]);
     place.write("other.yaml", "constraints: { maxIterations: 8 }\n");
     place
         .rawko(&["--config", "other.yaml", "config", "show"])
         .ends(0)
         .says(&["constraints.maxIterations = 8"]);
     let output = place.command(&["config", "show"]).env("RAWKO_CONFIG", "other.yaml").output().unwrap();
-    Done::of(output).ends(0).says(&["constraints.maxIterations = 8"]);
+    Said::of(output).ends(0).says(&["constraints.maxIterations = 8"]);
 }
 
 #[test]
@@ -199,12 +200,12 @@ fn providers_are_listed_with_their_keys_and_never_with_a_key() {
         &["--verbose", "--provider", "claude", "--base", "x"],
     ] {
         let output = place.command(arguments).env("ANTHROPIC_API_KEY", canary).output().unwrap();
-        let done = Done::of(output);
+        let done = Said::of(output);
         assert!(!done.out.contains(canary) && !done.err.contains(canary), "{arguments:?}");
     }
     let list =
         place.command(&["providers", "list", "--json"]).env("ANTHROPIC_API_KEY", canary).output().unwrap();
-    let list = Done::of(list).ends(0).json();
+    let list = Said::of(list).ends(0).json();
     let find =
         |name: &str| list.as_array().unwrap().iter().find(|entry| entry["name"] == name).unwrap().clone();
     assert_eq!((&find("claude")["keySet"], &find("mine")["default"]), (&json!(true), &json!(true)));
@@ -258,7 +259,7 @@ fn the_doctor_finds_what_is_missing_and_says_what_to_do() {
     ]);
     place.write(".rawko/config.yaml", "");
     let well = place.command(&["doctor", "--json"]).env("ANTHROPIC_API_KEY", "k").output().unwrap();
-    let well = Done::of(well).ends(0).json();
+    let well = Said::of(well).ends(0).json();
     assert_eq!(well["ok"], true);
     let health = |name: &str| {
         let findings = well["findings"].as_array().unwrap();
@@ -269,7 +270,7 @@ fn the_doctor_finds_what_is_missing_and_says_what_to_do() {
     assert_ne!(health("sandbox"), "problem");
     let bare = place.command(&["doctor"]).env("PATH", "").output().unwrap();
     // The tool does not look for its bash in PATH, and so the doctor does not either.
-    Done::of(bare).ends(1).says(&["ok       bash", "careful  git"]);
+    Said::of(bare).ends(1).says(&["ok       bash", "careful  git"]);
     place.write(".rawko/config.yaml", "nonsense: 1\n");
     place.rawko(&["doctor"]).ends(1).says(&["problem  configuration", "nonsense", "rawko config check"]);
 }

@@ -24,6 +24,8 @@ mod place;
 mod rights;
 mod run;
 mod sessions;
+#[path = "../support/mod.rs"]
+mod support;
 mod tools;
 mod trust;
 mod version;

@@ -6,7 +6,8 @@ use std::process::Stdio;
 
 use serde_json::json;
 
-use crate::place::{Done, Place, names};
+use crate::place::{Place, names};
+use crate::support::Said;
 
 const OAUTH: &str = "---\ntitle: OAuth2 integration was considered too broad\nwhenToUse: [oauth, \"login|sso\"]\nimportance: high\ndiscoveredAt: 2026-01-02T03:04:05+01:00\ndiscoveredBy: developer\ntags: [code, failures]\n---\n\nEarlier attempts at OAuth2 failed because the scopes were unclear.\n";
 
@@ -228,8 +229,8 @@ fn several_may_write_at_once() {
     };
     let begun: Vec<_> =
         (0..8).map(|_| write().stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()).collect();
-    let ended: Vec<Done> =
-        begun.into_iter().map(|child| Done::of(child.wait_with_output().unwrap())).collect();
+    let ended: Vec<Said> =
+        begun.into_iter().map(|child| Said::of(child.wait_with_output().unwrap())).collect();
     let written = ended.iter().filter(|done| done.out.contains("wrote .rawko/memories/port.md")).count();
     let refused = ended.iter().filter(|done| done.err.contains("says nearly the same: port.md")).count();
     assert_eq!((written, refused), (1, 7));
@@ -245,20 +246,20 @@ fn an_editor_is_opened_and_the_memory_checked_afterwards() {
     let edit = |word: &str| {
         let mut command = place.command(&["memory", "edit", "oauth"]);
         command.env("EDITOR", format!("{} {word}", editor.display()));
-        Done::of(command.output().unwrap())
+        Said::of(command.output().unwrap())
     };
     edit("low").ends(0).says(&["oauth.md is sound"]);
     let mut command = place.command(&["memory", "edit", "smtp"]);
     command.env("EDITOR", "rm");
-    let gone = Done::of(command.output().unwrap()).ends(1);
+    let gone = Said::of(command.output().unwrap()).ends(1);
     gone.complains(&[".rawko/memories/mail/smtp.md is gone: `rm` left no such file", "rawko memory retire"]);
     let mut command = place.command(&["memory", "edit", "oauth"]);
     command.env("VISUAL", "/nowhere/editor").env("EDITOR", &editor);
-    Done::of(command.output().unwrap()).ends(1).complains(&["cannot start `/nowhere/editor`"]);
+    Said::of(command.output().unwrap()).ends(1).complains(&["cannot start `/nowhere/editor`"]);
     place.write(".rawko/memories/oauth.md", "---\ntitle: x\nimportance: high\n---\n");
     let mut command = place.command(&["memory", "edit", "oauth"]);
     command.env("EDITOR", "true");
-    Done::of(command.output().unwrap()).ends(1).says(&["`whenToUse` is missing"]);
+    Said::of(command.output().unwrap()).ends(1).says(&["`whenToUse` is missing"]);
 }
 
 #[test]

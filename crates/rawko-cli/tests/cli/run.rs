@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::place::{Done, Place, names};
+use crate::place::{Place, names};
+use crate::support::Said;
 
 fn select(mode: &str) -> Value {
     json!({"for": "select", "decision": {"decision": "SELECT_MODE", "mode": mode, "reason": "it is time"}})
@@ -39,7 +40,7 @@ fn error(code: &str) -> Value {
 fn a_run_without_git_says_so_and_goes_on() {
     let place = Place::scripted(&done());
     let output = place.command(&["write", "a", "file", "--yes"]).env("PATH", "").output().unwrap();
-    Done::of(output)
+    Said::of(output)
         .ends(0)
         .complains(&["careful: git is not installed", "could not be kept before this change"]);
     assert_eq!(std::fs::read_to_string(place.project().join("new.txt")).unwrap(), "hello\n");
@@ -147,7 +148,7 @@ fn json_is_one_object() {
 fn the_stream_puts_the_type_first_and_keeps_what_was_said() {
     let place = Place::scripted(&done());
     let output = place.command(&["--yes", "write it"]).env("RAWKO_OUTPUT", "stream-json").output().unwrap();
-    let run = crate::place::Done::of(output).ends(0);
+    let run = crate::support::Said::of(output).ends(0);
     assert!(run.out.lines().all(|line| line.starts_with("{\"type\":\"")));
     assert!(!run.out.contains('\u{1b}'), "escaped, as JSON has it");
     let said: String = run

@@ -210,7 +210,7 @@ fn verdicts_are_for_programs_too() {
     assert!(edit["inputSchema"]["properties"]["file_path"].is_object());
 }
 
-fn call(place: &Place, agent: &str, tool: &str, input: &Value) -> crate::place::Done {
+fn call(place: &Place, agent: &str, tool: &str, input: &Value) -> crate::support::Said {
     place.rawko(&["tools", "call", tool, "--agent", agent, "--input", &input.to_string()])
 }
 
@@ -249,7 +249,7 @@ fn a_call_shows_no_secret_and_passes_none_on() {
         let input = input.to_string();
         let arguments = [&["tools", "call", tool, "--agent", "developer", "--input", &input], more].concat();
         let output = place.command(&arguments).env("DEPLOY_TOKEN", token).output().unwrap();
-        let done = crate::place::Done::of(output);
+        let done = crate::support::Said::of(output);
         assert!(!done.out.contains("2a94c1f0") && !done.err.contains("2a94c1f0"), "{}{}", done.out, done.err);
         done
     };

@@ -184,7 +184,7 @@ fn a_folder_without_configuration_has_nothing_to_trust() {
     let place = Place::new();
     place.rawko(&["trust"]).ends(0).says(&["nothing to trust"]);
     let mut command = place.command(&["trust"]);
-    crate::place::Done::of(command.env_remove("HOME").output().unwrap())
+    crate::support::Said::of(command.env_remove("HOME").output().unwrap())
         .ends(2)
         .complains(&["neither XDG_STATE_HOME nor HOME is set"]);
 }

@@ -19,7 +19,7 @@ fn asking(trial: Trial) -> Trial {
 }
 
 fn waiting() -> Running {
-    let mut running = asking(Trial::new(developer([bash(COMMAND)]))).start("Make it.");
+    let running = asking(Trial::new(developer([bash(COMMAND)]))).start("Make it.");
     running.wait_for_event("approval_requested");
     running
 }
@@ -131,7 +131,7 @@ fn a_path_is_allowed_for_one_call_and_deny_wins() {
     std::fs::write(&denied, "the secret\n").unwrap();
     let read = |path: &PathBuf| call("Read", &json!({"file_path": path}));
     let hook = call("Write", &json!({"file_path": "../marks/.git/hooks/x", "content": "x"}));
-    let mut running =
+    let running =
         trial.served_by(developer([read(&denied), hook, read(&open), read(&open)])).start("Read it.");
     running.wait_for_event("approval_requested");
     let first = listed(&running.trial)[0]["question"].clone();

@@ -243,7 +243,7 @@ fn a_write_that_is_killed_leaves_the_old_file_or_the_new_one() {
             call("Read", &json!({"file_path": "kept.txt"})),
             call("Write", &json!({"file_path": "kept.txt", "content": new})),
         ]);
-        let mut running = Trial::new(server).file("kept.txt", &old).start("Write it.");
+        let running = Trial::new(server).file("kept.txt", &old).start("Write it.");
         running.wait_for_event("tool_finished");
         std::thread::sleep(Duration::from_millis(patience));
         let ended = running.end_after(Signal::KILL);

@@ -65,7 +65,7 @@ fn at_home(home: impl FnOnce(&Trial) -> std::path::PathBuf) -> Trial {
 
 #[test]
 fn the_home_folder_is_no_project_by_accident() {
-    let trial = at_home(Trial::project);
+    let trial = at_home(|trial| trial.project());
     let home = trial.project().canonicalize().unwrap();
     let named = format!("--cwd {}", home.display());
     let words = ["is your home folder", "cd your/project", &named];
@@ -110,14 +110,14 @@ fn a_folder_that_holds_the_home_folder_is_no_project_by_accident() {
 
 #[test]
 fn a_configured_home_folder_is_a_project() {
-    let trial = at_home(Trial::project).config(&json!({}));
+    let trial = at_home(|trial| trial.project()).config(&json!({}));
     let (code, out, err) = trial.ask(&["Do it."]);
     assert_eq!(code, Some(0), "{out}{err}");
 }
 
 #[test]
 fn a_folder_below_home_does_not_become_part_of_it_by_old_sessions() {
-    let trial = at_home(Trial::project);
+    let trial = at_home(|trial| trial.project());
     std::fs::create_dir_all(trial.project().join(".rawko/sessions")).unwrap();
     std::fs::create_dir(trial.project().join("notes")).unwrap();
     let (code, out, err) = trial.ask(&["--cwd", "notes", "Do it."]);

@@ -24,7 +24,7 @@ fn stuck() -> ModelServer {
 }
 
 fn first() -> Running {
-    let mut running = Trial::new(stuck()).start("Hold the folder.");
+    let running = Trial::new(stuck()).start("Hold the folder.");
     running.wait_for_event("agent_started");
     running.wait_for_request(2);
     running
@@ -33,17 +33,15 @@ fn first() -> Running {
 #[test]
 fn a_second_run_waits_for_the_end_of_the_first() {
     let first = first();
-    let mut second = first.trial.spawn(&["--output", "stream-json", "come", "second"]);
-    second.wait_for_line("waiting: for session");
-    let said = second.said();
-    assert!(said.contains("Hold the folder.") && said.contains("--anyway"), "{said}");
+    let second = first.trial.spawn(&["--output", "stream-json", "come", "second"]);
+    second.wait_to_hear(&["waiting: for session", "Hold the folder.", "--anyway"]);
     // Whoever only reads does not wait.
     let (code, out, err) = first.trial.rawko(&["sessions", "list"]);
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(out.matches("Hold the folder.").count(), 1, "{out}");
     assert!(!out.contains("come second"), "it has not begun: {out}");
     let first = first.end_after(Signal::INT);
-    let (code, out, err) = second.end();
+    let (code, out, err) = second.end().parts();
     assert_eq!(code, Some(0), "{out}{err}");
     let last: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
     assert_eq!((&last["status"], last.get("beside")), (&"claimed".into(), None));
@@ -60,13 +58,13 @@ fn a_run_whose_process_was_killed_holds_nothing() {
 #[test]
 fn waiting_ends_with_ctrl_c_and_leaves_nothing() {
     let first = first();
-    let mut second = first.trial.spawn(&["come", "second"]);
-    second.wait_for_line("waiting: for session");
+    let second = first.trial.spawn(&["come", "second"]);
+    second.wait_to_hear(&["waiting: for session"]);
     second.signal(Signal::INT);
-    let (code, _, err) = second.end();
+    let (code, _, err) = second.end().parts();
     assert_eq!((code, err.contains("nothing was started")), (Some(130), true), "{err}");
     let first = first.end_after(Signal::INT);
-    journal::only(&first.trial.project());
+    journal::only(&first.trial);
 }
 
 #[test]

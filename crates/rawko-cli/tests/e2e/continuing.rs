@@ -121,7 +121,7 @@ fn a_task_follows_a_failure_and_an_interruption_is_resumed_first() {
     ended.says(&[]);
     let trial = ended.trial;
     // The next task is killed in the middle of a turn, and resumed.
-    let mut running = trial.args(&["--cwd", "."]).start_with("continue", "Do something else.");
+    let running = trial.args(&["--cwd", "."]).start_with("continue", "Do something else.");
     running.wait_for_event("agent_started");
     running.wait_until("the turn", || ASKED.load(std::sync::atomic::Ordering::SeqCst) == 4);
     running.signal(rustix::process::Signal::KILL);

@@ -84,7 +84,7 @@ fn by_the_time_limit_while_a_command_writes() {
 
 #[test]
 fn by_ctrl_c() {
-    let mut running = trial([Answer::Silence]).start("Do it.");
+    let running = trial([Answer::Silence]).start("Do it.");
     running.wait_for_event("tool_finished");
     running.signal(Signal::INT);
     check(&running.end(), 130, "cancelled");

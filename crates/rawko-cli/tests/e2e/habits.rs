@@ -45,7 +45,7 @@ fn what_is_piped_in_is_given_to_arbiter_and_agents_as_data() {
         assert!(!text.contains(CANARY), "the key is masked: {text}");
     }
     // It is in the journal, so that a replay derives the same requests.
-    let journal = journal::only(&trial.project());
+    let journal = journal::only(&trial);
     assert!(!serde_json::to_string(&journal.header).unwrap().contains("+new"));
     // The next task is not given it again.
     let next =
@@ -173,7 +173,7 @@ fn check_picture(wire: Wire, is_picture: impl Fn(&Value) -> bool) {
     let parts = asked[1].messages().into_iter().filter_map(|message| message["content"].as_array());
     let pictures = parts.flatten().filter(|part| is_picture(part)).count();
     assert_eq!(pictures, 1, "{}", asked[1].json);
-    journal::only(&trial.project());
+    journal::only(&trial);
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn an_empty_task_and_a_failing_editor_start_nothing() {
     }
     let (_, err) = ended(trial.asker().arg("-e").output().unwrap(), 2);
     assert!(err.contains("neither VISUAL nor EDITOR is set"), "{err}");
-    assert!(trial.server.asked().is_empty() && !journal::is_there(&trial.project()));
+    assert!(trial.server.asked().is_empty() && !journal::is_there(&trial));
     let left = std::fs::read_dir(trial.outside()).unwrap().flatten();
     assert_eq!(left.filter(|entry| entry.file_name().to_string_lossy().starts_with("rawko-task")).count(), 0);
 }
@@ -249,7 +249,7 @@ fn an_empty_task_and_a_failing_editor_start_nothing() {
 fn what_was_given_survives_a_kill() {
     let answers = [select("developer"), Answer::Silence, report("did it"), complete("all done")];
     let trial = Trial::new(ModelServer::sequence(answers)).file("notes.md", "Remember the milk.");
-    let mut running = trial.args(&["--file", "notes.md"]).start("Do it.");
+    let running = trial.args(&["--file", "notes.md"]).start("Do it.");
     running.wait_for_event("agent_started");
     running.wait_for_request(2);
     let killed = running.end_after(rustix::process::Signal::KILL);

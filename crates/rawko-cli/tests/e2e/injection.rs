@@ -18,7 +18,8 @@ use testkit::Answer;
 
 use crate::answers::{bash, call, developer};
 use crate::sandbox::is_possible;
-use crate::trial::{CANARY, Trial, files_below};
+use crate::support::files_below;
+use crate::trial::{CANARY, Trial};
 
 /// In every file that the agent must not see.
 const SECRET: &str = "canary-7d41f0aa";

@@ -1,25 +1,22 @@
 //! A run's journal, read back and folded.
 
-use std::path::Path;
-
-use rawko::journal::{Journal, Record, SessionStore};
+use rawko::journal::{Journal, Record};
 use rawko_core::session::{Effect, Event, Outcome, Session};
 
-/// The only journal of a project, verified.
+use crate::support::World;
+
+/// The only journal of a world, whole and verified.
 #[track_caller]
-pub(crate) fn only(project: &Path) -> Journal {
-    let store = SessionStore::of_project(project);
-    let listed = store.list().unwrap();
-    assert_eq!(listed.len(), 1, "one session was expected: {listed:?}");
-    let journal = rawko::journal::read(&store.find("last").unwrap()).unwrap();
+pub(crate) fn only(world: &World) -> Journal {
+    let journal = world.journal();
     assert_eq!(journal.torn_bytes, 0, "the journal ends in a torn line");
     assert_eq!(rawko::replay(&journal).difference, None, "the journal does not lead to what it recorded");
     journal
 }
 
 /// Whether there is any session at all.
-pub(crate) fn is_there(project: &Path) -> bool {
-    SessionStore::of_project(project).list().is_ok_and(|listed| !listed.is_empty())
+pub(crate) fn is_there(world: &World) -> bool {
+    world.store().list().is_ok_and(|listed| !listed.is_empty())
 }
 
 /// The end that the events alone lead to, and the end that was recorded: equal in a journal that tells the truth.

@@ -4,7 +4,8 @@ use serde_json::{Value, json};
 use testkit::{Answer, AnswerCall, Asked, Chunking, Delivery, ModelServer, Say, Wire};
 
 use crate::answers::{bash, call, calls, complete, developer, report, select};
-use crate::trial::{Ended, Trial, files_below};
+use crate::support::files_below;
+use crate::trial::{Ended, Trial};
 
 /// Looks like the key of a hosted service.
 const KEY: &str = "sk-proj-Zk3v9QeT0aPmW8yLr2Ud";

@@ -60,10 +60,11 @@ mod sandbox_tools;
 mod secrets;
 mod server_faults;
 mod services;
-mod side;
 mod signals;
 mod skills;
 mod steering;
+#[path = "../support/mod.rs"]
+mod support;
 #[cfg(feature = "telemetry")]
 mod telemetry;
 mod terminal;

@@ -8,7 +8,8 @@ use testkit::{Asked, ModelServer, Who};
 
 use crate::answers::{bash, call, complete, developer, report, select};
 use crate::signals::nothing_is_left;
-use crate::trial::{Trial, files_below};
+use crate::support::files_below;
+use crate::trial::Trial;
 
 const SERVER: &str = include_str!("mcp_server.py");
 

@@ -102,7 +102,7 @@ fn ctrl_c_ends_the_wait_and_a_kill_in_the_middle_is_taken_up_again() {
         3 => complete("all done"),
         _ => Answer::rate_limited("600"),
     });
-    let mut running = patient(Trial::new(server)).start("Wait.");
+    let running = patient(Trial::new(server)).start("Wait.");
     running.wait_for_event("waiting");
     running.signal(Signal::KILL);
     let killed = running.end_unchecked();
@@ -111,7 +111,7 @@ fn ctrl_c_ends_the_wait_and_a_kill_in_the_middle_is_taken_up_again() {
     assert_eq!(code, Some(0), "{out}\n{err}");
     assert!(out.contains("\"type\":\"waiting\""), "the rest of the wait is reported: {out}");
 
-    let mut running = killed.trial.start("Wait again.");
+    let running = killed.trial.start("Wait again.");
     running.wait_for_event("waiting");
     running.signal(Signal::INT);
     running.end_unchecked().exits(130);

@@ -189,7 +189,7 @@ fn twelve_thousand_wrappers_are_denied_and_journaled() {
     }});
     let trial = |server| Trial::new(server).agent(&agent).args(&["--yes"]);
     let ended = check(trial, "tester_of_env", bash(&chain()), "Bash", &words);
-    let journal = crate::journal::only(&ended.trial.project());
+    let journal = crate::journal::only(&ended.trial);
     let denied = journal.records.iter().any(|record| match record {
         rawko::journal::Record::Step(step) => step.notes.iter().any(|note| {
             matches!(note, rawko_core::session::Note::ToolCalled { allowed: false, rule, .. }
@@ -228,6 +228,6 @@ fn a_session_that_ended_at_such_a_command_is_resumed_and_replayed() {
     assert_eq!(code, Some(0), "{out}{err}");
     let (code, out, err) = ended.trial.resume_with(&["--yes"]);
     assert_eq!(code, Some(0), "{out}{err}");
-    let journal = crate::journal::only(&project);
+    let journal = crate::journal::only(&ended.trial);
     assert!(journal.records.len() > answer, "it went on");
 }

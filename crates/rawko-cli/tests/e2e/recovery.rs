@@ -116,7 +116,7 @@ fn the_end_of_background_jobs_that_went_with_a_kill_is_told_once() {
     running.wait_for_line("job");
     running.wait_until("the turn", || running.trial.server.asked().len() == 5);
     let trial = kill(running);
-    let mut resumed = trial.start_with("resume", "");
+    let resumed = trial.start_with("resume", "");
     resumed.wait_for_event("warned");
     resumed.wait_until("another turn", || resumed.trial.server.asked().len() == 7);
     let left = testkit::processes_in(&resumed.trial.project());

@@ -130,7 +130,7 @@ fn what_is_kept_is_its_users_alone() {
     ended.exits(0);
     let home = ended.trial.outside().join("home");
     let kept = [ended.trial.project().join(".rawko/sessions"), home.join("state"), home.join(".cache")];
-    let files: Vec<_> = kept.iter().flat_map(|folder| crate::trial::files_below(folder)).collect();
+    let files: Vec<_> = kept.iter().flat_map(|folder| crate::support::files_below(folder)).collect();
     assert!(files.len() >= 4, "{files:?}");
     for file in files {
         // What lies in a folder that nobody else may enter is out of reach, whatever its own mode is.
@@ -188,7 +188,7 @@ fn a_crash_leaves_no_core() {
     }
     // It waits for its standard input.
     let rawko =
-        std::env::var(crate::trial::BINARY).unwrap_or_else(|_| env!("CARGO_BIN_EXE_rawko").to_owned());
+        std::env::var(crate::support::BINARY).unwrap_or_else(|_| env!("CARGO_BIN_EXE_rawko").to_owned());
     assert!(!crashes(&rawko, &["machine", "simulate"]), "a core of rawko was written");
 }
 

@@ -9,7 +9,8 @@ use testkit::{Answer, Delivery, ModelServer};
 
 use crate::answers::{bash, developer, select};
 use crate::journal;
-use crate::trial::{Ended, Running, Trial, files_below};
+use crate::support::files_below;
+use crate::trial::{Ended, Running, Trial};
 
 /// How many processes in the project sleep.
 pub(crate) fn sleepers(trial: &Trial) -> usize {
@@ -41,7 +42,7 @@ fn check_cancelled(running: Running) -> Ended {
 }
 
 fn speaking(signal: Signal) {
-    let mut running = Trial::new(endless()).start("Speak.");
+    let running = Trial::new(endless()).start("Speak.");
     running.wait_for_event("agent_started");
     running.wait_for_event("text_delta");
     running.signal(signal);
@@ -91,7 +92,7 @@ fn sigterm_while_a_command_runs() {
 fn ctrl_c_while_the_machine_waits() {
     // A server that asks for a long wait: longer than the client's own patience, so that the machine waits.
     let server = ModelServer::start(|_| Answer::rate_limited("60"));
-    let mut running = Trial::new(server).start("Wait.");
+    let running = Trial::new(server).start("Wait.");
     running.wait_for_event("error");
     running.signal(Signal::INT);
     check_cancelled(running);

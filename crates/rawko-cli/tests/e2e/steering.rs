@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::{Asked, ModelServer, Who};
 
 use crate::answers::{bash, call, calls, complete, decide, developer, report, select};
-use crate::trial::{Running, Trial, signalled_after_first_line};
+use crate::trial::{Running, Trial};
 
 /// A command that runs until the test lets it end, and leaves a line every time.
 const WAIT: &str = "echo ran >> ran; until [ -e go ]; do sleep 0.02; done";
@@ -253,15 +253,13 @@ fn a_running_session_is_watched_to_its_end_and_a_past_one_again() {
     let watching = running.trial.begin(&["watch", "--json"]);
     let detached = running.trial.begin(&["watch"]);
     // It has begun to watch when it has printed something: a signal before that would end it the hard way.
-    let detached = signalled_after_first_line(detached, Signal::INT);
-    assert_eq!(detached.0, Some(0), "{}", detached.1);
-    assert!(detached.1.contains("no longer watching"), "{}", detached.1);
+    detached.wait_until("a line", || detached.err().contains('\n'));
+    detached.signal(Signal::INT);
+    detached.end().ends(0).complains(&["no longer watching"]);
     let_it_end(&running.trial);
     let ended = running.end();
     ended.exits(0);
-    let output = watching.wait_with_output().unwrap();
-    let watched = String::from_utf8(output.stdout).unwrap();
-    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let watched = watching.end().ends(0).out;
     assert_eq!(kinds(&watched), kinds(&ended.stdout));
     assert_eq!(watched.lines().last(), ended.stdout.lines().last(), "the same end");
     let (code, again, _) = ended.trial.rawko(&["watch", "last", "--output", "stream-json"]);
@@ -279,8 +277,5 @@ fn watching_ends_where_no_process_goes_on() {
     let watching = running.trial.begin(&["watch", "--json"]);
     let ended = running.end_after(Signal::KILL);
     let_it_end(&ended.trial);
-    let output = watching.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert!(stderr.contains("no process runs session") && stderr.contains("rawko resume"), "{stderr}");
+    watching.end().ends(1).complains(&["no process runs session", "rawko resume"]);
 }

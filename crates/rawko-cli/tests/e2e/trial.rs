@@ -1,38 +1,23 @@
 //! One run of the binary: the project it works in, the server it asks, and everything that came of it.
 
-use std::io::{BufRead as _, BufReader};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::ops::Deref;
+use std::path::PathBuf;
+use std::process::Command;
 
 use rawko::journal::Journal;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use testkit::{ModelServer, Wire};
 
 use crate::journal;
-use crate::side::Side;
+use crate::support::{Process, Said, World, check_clean, files_below};
 
 /// A key that may reach the server and nothing else.
 pub(crate) const CANARY: &str = "sk-canary-5b1e0c94";
 
-/// Longer than any run here takes on the slowest machine; a run that hangs fails its test.
-const PATIENCE: Duration = Duration::from_secs(60);
-
 /// A user who does not wait for a provider that is down, and whose arbiter is always a model.
 fn impatient() -> Value {
     json!({"provider": {"retry": {"patience": 0}}, "arbiter": {"mode": "llm"}})
-}
-
-/// Names another place of the binary, for tests that are run by a user who cannot see this one.
-pub(crate) const BINARY: &str = "RAWKO_E2E_BINARY";
-
-/// The binary.
-fn rawko() -> String {
-    std::env::var(BINARY).unwrap_or_else(|_| env!("CARGO_BIN_EXE_rawko").to_owned())
 }
 
 /// What the machine offers to confine commands.
@@ -47,7 +32,7 @@ enum Machine {
 
 /// A project, a server, and how the binary is started.
 pub(crate) struct Trial {
-    folder: tempfile::TempDir,
+    world: World,
     pub(crate) server: ModelServer,
     wire: Wire,
     with_key: bool,
@@ -56,6 +41,14 @@ pub(crate) struct Trial {
     environment: Vec<(String, String)>,
     arguments: Vec<String>,
     output: &'static str,
+}
+
+impl Deref for Trial {
+    type Target = World;
+
+    fn deref(&self) -> &World {
+        &self.world
+    }
 }
 
 impl Trial {
@@ -69,12 +62,10 @@ impl Trial {
 
     /// The same in a folder that is no repository.
     pub(crate) fn without_git(server: ModelServer) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        for name in ["project", "home", "marks"] {
-            std::fs::create_dir(folder.path().join(name)).unwrap();
-        }
+        let world = World::new();
+        std::fs::create_dir(world.outside().join("marks")).unwrap();
         Self {
-            folder,
+            world,
             server,
             wire: Wire::Claude,
             with_key: true,
@@ -149,9 +140,7 @@ impl Trial {
 
     /// A file of the project.
     pub(crate) fn file(self, path: &str, text: &str) -> Self {
-        let path = self.project().join(path);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
+        self.write(path, text);
         self
     }
 
@@ -189,44 +178,21 @@ impl Trial {
         self
     }
 
-    /// The project's folder.
-    pub(crate) fn project(&self) -> PathBuf {
-        self.folder.path().join("project")
-    }
-
-    /// The folder that holds project and home: outside of what agents may touch.
-    pub(crate) fn outside(&self) -> &Path {
-        self.folder.path()
-    }
-
-    /// Runs git in the project and gives what it says.
-    pub(crate) fn git(&self, arguments: &[&str]) -> String {
-        let identity =
-            ["-c", "user.name=test", "-c", "user.email=test@example.com", "-c", "commit.gpgsign=false"];
-        let mut git = self.command("git");
-        let output = git.args(identity).args(arguments).output().unwrap();
-        assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
-    }
-
     /// Runs another command of rawko in the project: its exit status, standard output and standard error.
     pub(crate) fn rawko(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
-        let output = self.command(&rawko()).args(arguments).output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (output.status.code(), text(output.stdout), text(output.stderr))
+        Said::of(self.command(arguments).output().unwrap()).parts()
     }
 
     /// The binary with this trial's variables, not told of any server.
     pub(crate) fn asked_by_nobody(&self) -> Command {
-        let mut command = self.command(&rawko());
+        let mut command = self.command(&[]);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command
     }
 
     /// Starts another command of rawko beside the run.
-    pub(crate) fn begin(&self, arguments: &[&str]) -> Child {
-        let mut command = self.command(&rawko());
-        command.args(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    pub(crate) fn begin(&self, arguments: &[&str]) -> Process {
+        Process::start(&mut self.command(arguments))
     }
 
     fn provider(&self) -> &'static str {
@@ -237,22 +203,6 @@ impl Trial {
         }
     }
 
-    fn command(&self, program: &str) -> Command {
-        let home = self.folder.path().join("home");
-        let mut command = Command::new(program);
-        command
-            .current_dir(self.project())
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", &home)
-            .env("XDG_CONFIG_HOME", home.join("config"))
-            .env("XDG_STATE_HOME", home.join("state"))
-            .env("TMPDIR", self.folder.path())
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .stdin(Stdio::null());
-        command
-    }
-
     /// The binary, told where the server is.
     fn asking(&self) -> Command {
         let without = match self.machine {
@@ -261,8 +211,8 @@ impl Trial {
             Machine::Container => Some("setpriv --bounding-set -sys_admin"),
             Machine::Bubblewrap => Some(""),
         };
-        let rawko = rawko();
-        let mut command = self.command(if without.is_some() { "unshare" } else { &rawko });
+        let rawko = World::binary();
+        let mut command = self.program(if without.is_some() { "unshare" } else { &rawko });
         if let Some(without) = without {
             let forbid =
                 format!("echo 0 > /proc/sys/user/max_user_namespaces && exec {without} \"$0\" \"$@\"");
@@ -287,61 +237,34 @@ impl Trial {
 
     /// The same with further arguments.
     pub(crate) fn resume_with(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
-        let output =
-            self.asking().args(["resume", "--output", self.output]).args(arguments).output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (output.status.code(), text(output.stdout), text(output.stderr))
+        let mut command = self.asking();
+        command.args(["resume", "--output", self.output]).args(arguments);
+        Said::of(command.output().unwrap()).parts()
     }
 
     /// The binary, told where the server is, to be started by the test.
     pub(crate) fn asker(&self) -> Command {
-        self.write_user_config();
+        self.configure(&self.user_config);
         self.asking()
     }
 
     /// Starts another command that asks the server.
-    pub(crate) fn spawn(&self, arguments: &[&str]) -> Side {
-        let mut command = self.asker();
-        command.args(arguments);
-        Side::of(command)
+    pub(crate) fn spawn(&self, arguments: &[&str]) -> Process {
+        Process::start(self.asker().args(arguments))
     }
 
     /// Runs another command that asks the server: its exit status, standard output and standard error.
     pub(crate) fn ask(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
-        self.write_user_config();
-        let output = self.asking().args(arguments).output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (output.status.code(), text(output.stdout), text(output.stderr))
+        Said::of(self.asker().args(arguments).output().unwrap()).parts()
     }
 
     /// The same where no file may be longer than a few hundred kilobytes, as if the disk were full.
     pub(crate) fn ask_with_short_files(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
-        self.write_user_config();
-        let asking = self.asking();
-        let mut shell = self.command("sh");
-        shell.args(["-c", r#"trap "" XFSZ; ulimit -f 600; exec "$0" "$@""#]).arg(asking.get_program());
-        for (name, value) in asking.get_envs() {
-            if let Some(value) = value {
-                shell.env(name, value);
-            }
-        }
-        let output = shell.args(arguments).output().unwrap();
-        let text = |bytes| String::from_utf8(bytes).unwrap();
-        (output.status.code(), text(output.stdout), text(output.stderr))
-    }
-
-    /// Another command that asks the server, ready to be started where its output is looked at: at a terminal.
-    pub(crate) fn prepared(&self, arguments: &[&str]) -> Command {
-        self.write_user_config();
-        let mut command = self.asking();
-        command.args(arguments);
-        command
-    }
-
-    fn write_user_config(&self) {
-        let config = self.folder.path().join("home/config/rawko/config.yaml");
-        std::fs::create_dir_all(config.parent().unwrap()).unwrap();
-        std::fs::write(&config, self.user_config.to_string()).unwrap();
+        let asker = self.asker();
+        let mut shell = self.program("sh");
+        shell.args(["-c", r#"trap "" XFSZ; ulimit -f 600; exec "$0" "$@""#]).arg(asker.get_program());
+        shell.envs(asker.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        Said::of(shell.args(arguments).output().unwrap()).parts()
     }
 
     /// Starts `rawko run` with this task.
@@ -351,39 +274,13 @@ impl Trial {
 
     /// Starts another command with this task.
     pub(crate) fn start_with(self, name: &str, task: &str) -> Running {
-        self.write_user_config();
-        let mut command = self.asking();
+        let mut command = self.asker();
         command.args([name, "--output", self.output]).args(&self.arguments);
         if !task.is_empty() {
             command.args(["--", task]);
         }
-        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        let (lines, stdout) = channel();
-        let pipe = BufReader::new(child.stdout.take().unwrap());
-        let reading = std::thread::spawn(move || {
-            for line in pipe.split(b'\n') {
-                let _ = lines.send(line.unwrap());
-            }
-        });
-        let pipe = BufReader::new(child.stderr.take().unwrap());
-        let stderr = Arc::new(Mutex::new(String::new()));
-        let complained = Arc::clone(&stderr);
-        let complaining = std::thread::spawn(move || {
-            for line in pipe.split(b'\n') {
-                let line = String::from_utf8(line.unwrap()).unwrap();
-                complained.lock().unwrap().push_str(&format!("{line}\n"));
-            }
-        });
-        Running {
-            trial: self,
-            child: Ending(child),
-            stdout,
-            seen: Vec::new(),
-            reading,
-            stderr,
-            complaining,
-            deadline: Instant::now() + PATIENCE,
-        }
+        let process = Process::start(&mut command);
+        Running { trial: self, process }
     }
 
     /// Runs it to its end.
@@ -396,45 +293,18 @@ impl Trial {
 /// A run that has not ended yet.
 pub(crate) struct Running {
     pub(crate) trial: Trial,
-    child: Ending,
-    stdout: Receiver<Vec<u8>>,
-    seen: Vec<Vec<u8>>,
-    reading: JoinHandle<()>,
-    stderr: Arc<Mutex<String>>,
-    complaining: JoinHandle<()>,
-    deadline: Instant,
+    process: Process,
 }
 
-/// A process that does not outlive its test.
-struct Ending(Child);
+impl Deref for Running {
+    type Target = Process;
 
-impl Drop for Ending {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+    fn deref(&self) -> &Process {
+        &self.process
     }
 }
 
 impl Running {
-    /// Sends the binary a signal.
-    pub(crate) fn signal(&self, signal: Signal) {
-        kill_process(Pid::from_child(&self.child.0), signal).unwrap();
-    }
-
-    /// What it has said on standard error so far.
-    pub(crate) fn stderr(&self) -> String {
-        self.stderr.lock().unwrap().clone()
-    }
-
-    /// Waits until `is_so`.
-    #[track_caller]
-    pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn() -> bool) {
-        while !is_so() {
-            assert!(Instant::now() < self.deadline, "never came: {what}");
-            std::thread::sleep(Duration::from_millis(2));
-        }
-    }
-
     /// Waits until a file of the project is there and has a whole line, and gives it.
     #[track_caller]
     pub(crate) fn wait_for_line(&self, file: &str) -> String {
@@ -452,12 +322,12 @@ impl Running {
 
     /// Waits until an event of this type was printed.
     #[track_caller]
-    pub(crate) fn wait_for_event(&mut self, kind: &str) {
+    pub(crate) fn wait_for_event(&self, kind: &str) {
         let start = format!("{{\"type\":\"{kind}\"");
-        while !self.seen.iter().any(|line| line.starts_with(start.as_bytes())) {
-            let line = self.next_line();
-            self.seen.push(line.unwrap_or_else(|| panic!("ended without {kind}")));
-        }
+        let is_there =
+            || self.out().split_inclusive('\n').any(|line| line.starts_with(&start) && line.ends_with('\n'));
+        self.wait_until(kind, || self.is_silent() || is_there());
+        assert!(is_there(), "ended without {kind}");
     }
 
     /// Ends it with this signal.
@@ -477,49 +347,16 @@ impl Running {
 
     /// Waits for the end of a run that was not given the time to end in order.
     #[track_caller]
-    pub(crate) fn end_unchecked(mut self) -> Ended {
-        while let Some(line) = self.next_line() {
-            self.seen.push(line);
-        }
-        self.reading.join().unwrap();
-        self.complaining.join().unwrap();
-        let status = self.child.0.wait().unwrap();
-        Ended {
-            trial: self.trial,
-            status,
-            stdout: String::from_utf8(self.seen.join(&b'\n')).unwrap(),
-            stderr: std::mem::take(&mut self.stderr.lock().unwrap()),
-        }
+    pub(crate) fn end_unchecked(self) -> Ended {
+        let (code, stdout, stderr) = self.process.end().parts();
+        Ended { trial: self.trial, code, stdout, stderr }
     }
-
-    #[track_caller]
-    fn next_line(&mut self) -> Option<Vec<u8>> {
-        match self.stdout.recv_timeout(self.deadline.saturating_duration_since(Instant::now())) {
-            Ok(line) => Some(line),
-            Err(RecvTimeoutError::Disconnected) => None,
-            Err(RecvTimeoutError::Timeout) => {
-                let _ = self.child.0.kill();
-                let seen = self.seen.iter().map(|line| String::from_utf8_lossy(line)).collect::<Vec<_>>();
-                panic!("the run hangs; it said so far:\n{}", seen.join("\n"));
-            }
-        }
-    }
-}
-
-/// Sends a process a signal once it has said something on standard error: its exit status, and all that it said there.
-pub(crate) fn signalled_after_first_line(mut child: Child, signal: Signal) -> (Option<i32>, String) {
-    let mut lines = BufReader::new(child.stderr.take().unwrap());
-    let mut said = String::new();
-    lines.read_line(&mut said).unwrap();
-    kill_process(Pid::from_child(&child), signal).unwrap();
-    while lines.read_line(&mut said).unwrap() > 0 {}
-    (child.wait().unwrap().code(), said)
 }
 
 /// A run that is over.
 pub(crate) struct Ended {
     pub(crate) trial: Trial,
-    status: ExitStatus,
+    code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
@@ -529,11 +366,7 @@ impl Ended {
     /// the stream of events has a beginning and one end, and the journal is whole and tells the same end.
     #[track_caller]
     fn check(&self) {
-        for (name, text) in [("stdout", &self.stdout), ("stderr", &self.stderr)] {
-            assert!(!text.contains(CANARY), "the key is in {name}:\n{text}");
-            let wild = text.chars().find(|c| c.is_control() && !matches!(c, '\n' | '\t'));
-            assert_eq!(wild, None, "a control character in {name}:\n{text:?}");
-        }
+        check_clean(CANARY, &self.stdout, &self.stderr);
         for path in files_below(self.trial.outside()) {
             let bytes = std::fs::read(&path).unwrap_or_default();
             let found = bytes.windows(CANARY.len()).any(|window| window == CANARY.as_bytes());
@@ -550,7 +383,7 @@ impl Ended {
         if first["type"] == "error" {
             // It could not even begin.
             assert_eq!((events.len(), &last["status"]), (2, &json!("failed")), "{}", self.stdout);
-            assert!(!journal::is_there(&self.trial.project()));
+            assert!(!journal::is_there(&self.trial));
             return;
         }
         assert_eq!(first["type"], "session_started");
@@ -564,14 +397,7 @@ impl Ended {
     /// The exit status.
     #[track_caller]
     pub(crate) fn exits(&self, code: i32) -> &Self {
-        assert_eq!(
-            self.status.code(),
-            Some(code),
-            "{}\nstdout:\n{}\nstderr:\n{}",
-            self.status,
-            self.stdout,
-            self.stderr
-        );
+        assert_eq!(self.code, Some(code), "stdout:\n{}\nstderr:\n{}", self.stdout, self.stderr);
         self
     }
 
@@ -607,7 +433,7 @@ impl Ended {
     /// The journal, verified.
     #[track_caller]
     pub(crate) fn journal(&self) -> Journal {
-        journal::only(&self.trial.project())
+        journal::only(&self.trial)
     }
 
     /// The results of the calls of `tool`: what the model was told, and whether as an error.
@@ -622,20 +448,4 @@ impl Ended {
             })
             .collect()
     }
-}
-
-/// All regular files below `folder`; links are not followed.
-pub(crate) fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let mut files = Vec::new();
-    let mut folders = vec![folder.to_owned()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(&folder).into_iter().flatten().flatten() {
-            match entry.file_type() {
-                Ok(kind) if kind.is_dir() => folders.push(entry.path()),
-                Ok(kind) if kind.is_file() => files.push(entry.path()),
-                _ => {}
-            }
-        }
-    }
-    files
 }

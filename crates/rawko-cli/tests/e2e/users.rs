@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::injection::BY_LANDLOCK;
 use crate::sandbox::is_possible;
-use crate::trial::BINARY;
+use crate::support::BINARY;
 
 const NOBODY: u32 = 65_534;
 

@@ -70,7 +70,7 @@ fn check_ctrl_c(running: Running) -> Ended {
 #[test]
 fn ctrl_c_ends_a_wait_for_a_provider_at_once() {
     let begun = now();
-    let mut running = patient(Trial::new(ten_minutes())).start("Wait.");
+    let running = patient(Trial::new(ten_minutes())).start("Wait.");
     running.wait_for_event("waiting");
     let ended = check_ctrl_c(running);
     check_wait(&ended, begun, Duration::from_secs(600));
@@ -80,7 +80,7 @@ fn ctrl_c_ends_a_wait_for_a_provider_at_once() {
 #[test]
 fn a_wait_that_is_longer_than_the_provider_waits_is_the_machines_and_told_too() {
     let begun = now();
-    let mut running = Trial::new(ten_minutes()).start("Wait.");
+    let running = Trial::new(ten_minutes()).start("Wait.");
     running.wait_for_event("waiting");
     let ended = check_ctrl_c(running);
     check_wait(&ended, begun, Duration::from_secs(600));
@@ -152,6 +152,6 @@ fn whoever_wants_it_quiet_is_told_of_no_wait() {
 #[test]
 fn a_wait_is_told_when_it_begins_and_not_when_it_is_over() {
     let running = patient(Trial::new(ten_minutes())).output("text").start("Wait.");
-    running.wait_until("the line", || running.stderr().contains("waiting: for claude until "));
+    running.wait_until("the line", || running.err().contains("waiting: for claude until "));
     check_ctrl_c(running);
 }

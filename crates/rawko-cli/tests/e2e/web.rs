@@ -159,7 +159,7 @@ fn a_person_is_asked_for_a_host_and_the_page_follows() {
     let site = Site::page("<p>inside</p>");
     let trial =
         Trial::new(developer([fetch(&site.url("/"))])).user_config("/permissions/ask", json!(["hosts"]));
-    let mut running = trial.start("Which version?");
+    let running = trial.start("Which version?");
     running.wait_for_event("approval_requested");
     let (_, waits, _) = running.trial.rawko(&["approve", "--json"]);
     let waits: Value = serde_json::from_str(&waits).unwrap();
@@ -181,7 +181,7 @@ fn a_no_leaves_the_page_where_it_is() {
     let site = Site::page("<p>inside</p>");
     let trial =
         Trial::new(developer([fetch(&site.url("/"))])).user_config("/permissions/ask", json!(["hosts"]));
-    let mut running = trial.start("Which version?");
+    let running = trial.start("Which version?");
     running.wait_for_event("approval_requested");
     assert_eq!(running.trial.rawko(&["approve", "last", "--deny"]).0, Some(0));
     let ended = running.end();

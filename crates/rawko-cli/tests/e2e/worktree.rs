@@ -96,7 +96,7 @@ fn the_next_task_of_its_session_goes_on_in_the_tree() {
 fn a_killed_run_is_resumed_in_its_tree() {
     let answers =
         [select("developer"), Answer::Silence, write("late.txt"), report("did it"), complete("done")];
-    let mut running = committed(ModelServer::sequence(answers)).args(&["--worktree=k"]).start("Do it.");
+    let running = committed(ModelServer::sequence(answers)).args(&["--worktree=k"]).start("Do it.");
     running.wait_for_event("agent_started");
     running.wait_for_request(2);
     let killed = running.end_after(Signal::KILL);
@@ -118,7 +118,7 @@ fn a_busy_folder_does_not_hold_up_a_run_in_a_tree_of_its_own() {
             _ => complete("all done"),
         }
     });
-    let mut first = committed(server).start("Hold the folder.");
+    let first = committed(server).start("Hold the folder.");
     first.wait_for_event("agent_started");
     first.wait_for_request(2);
     let (code, out, err) = first.trial.ask(&["--worktree", "--output", "stream-json", "come", "second"]);

@@ -39,11 +39,11 @@ impl Baseline {
         let begun = Instant::now();
         let mut ended = after.run(&server).end();
         if script.is_continued() {
-            assert_eq!(ended.status.code(), Some(0), "{}{}", ended.stdout, ended.stderr);
+            assert_eq!(ended.code, Some(0), "{}{}", ended.out, ended.err);
             ended = after.go_on(&server).end();
         }
         let took = begun.elapsed();
-        assert_eq!(ended.status.code(), Some(0), "{}{}", ended.stdout, ended.stderr);
+        assert_eq!(ended.code, Some(0), "{}{}", ended.out, ended.err);
         let finish = ended.finish();
         assert_eq!(finish["agentSummary"], "all done", "{finish}");
         let journal = after.journal();

@@ -7,7 +7,8 @@ use rawko_core::machine::State;
 use rawko_core::session::{EffectAnswer, Event};
 
 use crate::baseline::{Baseline, changes, effects, events, replies};
-use crate::world::{Ended, World};
+use crate::support::Said;
+use crate::world::World;
 
 /// Whether the only session has come to its end, and has recorded it.
 pub(crate) fn is_over(world: &World) -> bool {
@@ -19,15 +20,15 @@ pub(crate) fn is_over(world: &World) -> bool {
 /// `ended` is how the last process ended, where it was not killed behind the last record. Gives how many changes were
 /// lost.
 #[track_caller]
-pub(crate) fn check(what: &str, ended: Option<&Ended>, world: &World, baseline: &Baseline) -> usize {
+pub(crate) fn check(what: &str, ended: Option<&Said>, world: &World, baseline: &Baseline) -> usize {
     let said = || match ended {
-        Some(ended) => format!("{what}\n{}\n{}", ended.stdout, ended.stderr),
+        Some(ended) => format!("{what}\n{}\n{}", ended.out, ended.err),
         None => what.to_owned(),
     };
     let replayed = world.replay();
-    assert_eq!(replayed.status.code(), Some(0), "{what}: {}{}", replayed.stdout, replayed.stderr);
+    assert_eq!(replayed.code, Some(0), "{what}: {}{}", replayed.out, replayed.err);
     if let Some(ended) = ended {
-        assert_eq!(ended.status.code(), Some(0), "{}", said());
+        assert_eq!(ended.code, Some(0), "{}", said());
         let finish = ended.finish();
         for field in ["type", "status", "summary", "iterations", "error"] {
             assert_eq!(finish[field], baseline.finish[field], "{field}: {}", said());

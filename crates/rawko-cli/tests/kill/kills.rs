@@ -10,7 +10,8 @@ use crate::baseline::Baseline;
 use crate::end::{self, is_over};
 use crate::requests;
 use crate::script::Script;
-use crate::world::{Running, World, each};
+use crate::support::{Process, each};
+use crate::world::World;
 
 #[test]
 fn killed_when_a_record_is_written() {
@@ -38,7 +39,7 @@ fn a_continued_session_killed_when_a_record_is_written() {
         let world = World::copy_of(&baseline.before);
         let server = baseline.script.serve();
         let ended = world.run(&server).end();
-        assert_eq!((ended.status.code(), world.records()), (Some(0), first), "{}", ended.stderr);
+        assert_eq!((ended.code, world.records()), (Some(0), first), "{}", ended.err);
         world.go_on(&server).kill_when(|| world.records() > *records);
         let last = match world.records() {
             // The next task was not recorded.
@@ -89,8 +90,8 @@ fn after(patience: Duration) -> impl FnMut() -> bool {
 }
 
 #[track_caller]
-fn check(what: &str, baseline: &Baseline, world: &World, server: &ModelServer, last: Option<Running>) {
-    let ended = last.map(Running::end);
+fn check(what: &str, baseline: &Baseline, world: &World, server: &ModelServer, last: Option<Process>) {
+    let ended = last.map(Process::end);
     end::check(what, ended.as_ref(), world, baseline);
     requests::check(what, &requests::bodies(server, world), baseline, 0, 0);
 }

@@ -19,4 +19,6 @@ mod orphans;
 mod prefixes;
 mod requests;
 mod script;
+#[path = "../support/mod.rs"]
+mod support;
 mod world;

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::requests;
 use crate::script::Script;
-use crate::world::{World, each};
+use crate::support::each;
+use crate::world::World;
 
 /// Longer than it takes on the slowest machine.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -44,8 +45,8 @@ fn a_command_does_not_outlive_a_killed_rawko() {
     // Nothing came behind the command that was cut off either.
     assert!(world.lines().is_empty(), "{:?}", world.lines());
     let ended = world.resume(&server).end();
-    assert_eq!(ended.status.code(), Some(0), "{}{}", ended.stdout, ended.stderr);
-    assert_eq!(world.replay().status.code(), Some(0));
+    assert_eq!(ended.code, Some(0), "{}{}", ended.out, ended.err);
+    assert_eq!(world.replay().code, Some(0));
     let told = requests::bodies(&server, &world).iter().filter(|body| body.tells_of_unknown()).count();
     assert!(told > 0, "the agent was not told that the outcome is unknown");
 }

@@ -3,7 +3,8 @@
 
 use crate::baseline::{Baseline, effects, replies};
 use crate::script::Script;
-use crate::world::{World, copy, each};
+use crate::support::{copy, each};
+use crate::world::World;
 use crate::{end, requests};
 
 use rawko::journal::{JournaledEffect, Record};
@@ -46,8 +47,8 @@ fn where_there_is_nothing_to_take_up_it_is_said() {
         let before = world.records();
         let server = baseline.script.serve();
         let ended = world.resume_at_its_word(&server).end();
-        assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
-        assert!(ended.stderr.contains(words) && ended.stderr.contains("hint:"), "{}", ended.stderr);
+        assert_eq!(ended.code, Some(2), "{}", ended.err);
+        assert!(ended.err.contains(words) && ended.err.contains("hint:"), "{}", ended.err);
         assert_eq!((world.records(), server.asked().len()), (before, 0));
     }
 }
@@ -61,8 +62,8 @@ fn a_journal_from_elsewhere_is_not_taken_at_its_word() {
     let before = (world.records(), world.lines());
     let server = baseline.script.serve();
     let ended = world.resume(&server).end();
-    assert_eq!(ended.status.code(), Some(5), "{}", ended.stderr);
-    assert!(ended.stderr.contains("not begun by you") && ended.stderr.contains("--yes"), "{}", ended.stderr);
+    assert_eq!(ended.code, Some(5), "{}", ended.err);
+    assert!(ended.err.contains("not begun by you") && ended.err.contains("--yes"), "{}", ended.err);
     assert_eq!(((world.records(), world.lines()), server.asked().len()), (before, 0));
 }
 

@@ -1,7 +1,7 @@
 //! Every command that an error, a hint or a summary names is typed as it stands, and works.
 
-use crate::bench::Said;
 use crate::matrix::{State, states};
+use crate::support::Said;
 use crate::world::World;
 use rawko::journal::JournalWriter;
 

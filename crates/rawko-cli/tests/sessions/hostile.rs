@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 
 use crate::bench::{Bench, short};
 
@@ -87,8 +87,7 @@ fn a_hostile_folder_holds_no_run_up() {
 #[test]
 fn two_signals_end_a_run_that_waits_for_git() {
     let bench = folder("mkfifo inc; git config include.path ../inc");
-    let mut child = bench.start(&["run", "Do it."]);
-    let pid = Pid::from_child(&child);
+    let run = bench.start(&["run", "Do it."]);
     let begun = Instant::now();
     while bench.store().list().unwrap().is_empty() && begun.elapsed() < PATIENCE {
         std::thread::sleep(Duration::from_millis(20));
@@ -97,9 +96,9 @@ fn two_signals_end_a_run_that_waits_for_git() {
     std::thread::sleep(Duration::from_millis(500));
     let begun = Instant::now();
     for _ in 0..2 {
-        let _ = kill_process(pid, Signal::INT);
+        run.signal(Signal::INT);
         std::thread::sleep(Duration::from_millis(500));
     }
-    child.wait().unwrap();
+    run.end();
     assert!(begun.elapsed() < Duration::from_secs(6), "{:?}", begun.elapsed());
 }

@@ -1,36 +1,32 @@
 //! `rawko inspect`, from its start to Ctrl-C.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Child;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::bench::{Bench, short};
+use crate::support::Process;
 
 /// A server that is being asked; ended with the test.
 struct Inspector {
-    child: Child,
+    process: Process,
     said: Value,
-}
-
-impl Drop for Inspector {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 impl Inspector {
     fn start(bench: &Bench, arguments: &[&str]) -> Self {
-        let mut child = bench.start_to_read(&[&["inspect", "--json"], arguments].concat());
-        let mut line = String::new();
-        BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+        Self::of(bench.start(&[&["inspect", "--json"], arguments].concat()))
+    }
+
+    fn of(process: Process) -> Self {
+        process.wait_until("the address", || process.out().ends_with('\n'));
+        let line = process.out();
         let said = serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
-        Self { child, said }
+        Self { process, said }
     }
 
     fn ask(&self, path: &str) -> Value {
@@ -49,10 +45,9 @@ impl Inspector {
         serde_json::from_str(body).unwrap()
     }
 
-    fn stop(mut self) -> Option<i32> {
-        let id = Pid::from_raw(i32::try_from(self.child.id()).unwrap()).unwrap();
-        kill_process(id, Signal::INT).unwrap();
-        self.child.wait().unwrap().code()
+    fn stop(self) -> Option<i32> {
+        self.process.signal(Signal::INT);
+        self.process.end().code
     }
 }
 
@@ -94,10 +89,8 @@ fn the_browser_gets_the_address_by_a_file_of_the_users_own() {
     std::fs::write(&opener, script).unwrap();
     std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o700)).unwrap();
     let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
-    let mut child = bench.start_with_path(&path, &["inspect", "--open", "--json"]);
-    let mut line = String::new();
-    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
-    let inspector = Inspector { child, said: serde_json::from_str(&line).unwrap() };
+    let mut command = bench.command(&["inspect", "--open", "--json"]);
+    let inspector = Inspector::of(Process::start(command.env("PATH", path)));
     let token = inspector.said["token"].as_str().unwrap().to_owned();
     let begun = std::time::Instant::now();
     while !opened.exists() {

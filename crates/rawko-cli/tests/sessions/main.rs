@@ -14,4 +14,6 @@ mod matrix;
 mod newest;
 mod planted;
 mod removal;
+#[path = "../support/mod.rs"]
+mod support;
 mod world;

@@ -3,7 +3,7 @@
 
 use rawko::journal::{FORMAT, JournalWriter, SessionStatus};
 
-use crate::bench::Said;
+use crate::support::Said;
 use crate::world::World;
 
 /// What becomes of a command.

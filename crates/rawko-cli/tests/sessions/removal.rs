@@ -2,7 +2,8 @@
 
 use rawko::journal::JournalWriter;
 
-use crate::bench::{Bench, Said, short};
+use crate::bench::{Bench, short};
+use crate::support::Said;
 
 fn with_sessions(count: usize) -> (Bench, Vec<String>) {
     let bench = Bench::new(&short());

@@ -6,6 +6,7 @@ use rawko::journal::{JournalWriter, SessionStatus};
 use serde_json::json;
 
 use crate::bench::{Bench, complete, report, select, turn};
+use crate::support::copy;
 
 /// Two sessions in a project, which is the same for all cases.
 pub(crate) struct World {
@@ -103,17 +104,4 @@ fn cut(journal: &Path, lines: usize) {
     let kept: String = text.split_inclusive('\n').take(lines).collect();
     assert!(kept.len() < text.len());
     std::fs::write(journal, kept).unwrap();
-}
-
-/// Copies a folder of sessions; they stay their owner's alone.
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap().flatten() {
-        let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
-            copy(&entry.path(), &target);
-        } else {
-            std::fs::copy(entry.path(), &target).unwrap();
-        }
-    }
 }

@@ -100,8 +100,7 @@ fn a_window_may_be_resized_in_the_run() {
 fn a_resumed_run_shows_who_was_at_work_the_plan_and_the_limits() {
     let plan = json!({"steps": [{"description": "Look first", "status": "in_progress"}, {"description": "Then act"}]});
     let answers = [select("developer"), calls(&[("UpdatePlan", plan)]), Answer::Silence, Answer::Silence];
-    let mut running =
-        Trial::new(ModelServer::sequence(answers)).args(&["--max-iterations", "7"]).start("Do it.");
+    let running = Trial::new(ModelServer::sequence(answers)).args(&["--max-iterations", "7"]).start("Do it.");
     running.wait_for_event("plan_updated");
     running.wait_for_request(3);
     let trial = running.end_after(Signal::KILL).trial;

@@ -47,7 +47,8 @@ impl Pane {
             return None;
         }
         let trial = trial.env("TERM", "screen-256color");
-        let command = trial.prepared(arguments);
+        let mut command = trial.asker();
+        command.args(arguments);
         let mut line = String::from("exec env -i");
         for (name, value) in command.get_envs() {
             if let Some(value) = value {
