@@ -4,6 +4,7 @@ use serde_json::json;
 use testkit::{Answer, Asked, Cut, Delivery, Framing, ModelServer, Say, Wire};
 
 use crate::answers::{complete, report, select};
+use crate::support::each;
 use crate::trial::{Ended, Trial};
 
 /// A message of which only the first events arrive.
@@ -80,10 +81,11 @@ fn an_agents_stream_that_dies_once() {
 
 #[test]
 fn a_stream_that_always_dies() {
-    for wire in [Wire::Claude, Wire::OpenAi] {
-        let trial = Trial::new(ModelServer::start(|_: &Asked| cut(4, Framing::Chunked))).wire(wire);
+    // They mostly wait: a turn that was cut off is repeated after a second, and again after two.
+    each(&[Wire::Claude, Wire::OpenAi], |wire| {
+        let trial = Trial::new(ModelServer::start(|_: &Asked| cut(4, Framing::Chunked))).wire(*wire);
         check_given_up(trial, "network_error", &["cut off"]);
-    }
+    });
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rawko::journal::{Journal, JournaledEffect, Record};
-use rawko_core::session::{ConversationId, Effect, EffectAnswer, Event};
+use rawko_core::session::{ConversationId, Effect, EffectAnswer, EffectId, Event};
 use serde_json::Value;
 
 use crate::requests::{Body, bodies};
@@ -69,6 +69,21 @@ impl Baseline {
         &self.journal.records[..count.min(self.journal.records.len())]
     }
 
+    /// What the last of so many records tells. A kill after another record of this kind proves the same.
+    pub(crate) fn kind(&self, count: usize) -> String {
+        let records = self.records(count);
+        match records.last().expect("there is a record") {
+            Record::Step(step) => step.effects.iter().map(word).collect::<Vec<_>>().join(", "),
+            Record::Event(stamped) => {
+                let Event::Answered { effect, .. } = &stamped.event else {
+                    return stamped.event.name().to_owned();
+                };
+                let answered = effects(records).find(|it| id(it) == Some(*effect)).map(word);
+                format!("{} {}", stamped.event.name(), answered.unwrap_or_default())
+            }
+        }
+    }
+
     /// How many changes were begun by then.
     pub(crate) fn changes_begun(&self, count: usize) -> usize {
         effects(self.records(count)).filter(|effect| changes(effect)).count()
@@ -77,12 +92,9 @@ impl Baseline {
     /// How many of those were answered by then: changes are made one after the other.
     pub(crate) fn changes_answered(&self, count: usize) -> usize {
         let records = self.records(count);
-        let begun: Vec<_> =
-            effects(records).filter(|effect| changes(effect)).filter_map(id_of_tool).collect();
+        let begun: Vec<_> = effects(records).filter(|effect| changes(effect)).filter_map(id).collect();
         let finished = |event: &&Event| match event {
-            Event::Answered { effect, answer: EffectAnswer::ToolFinished { .. } } => {
-                begun.contains(&effect.0)
-            }
+            Event::Answered { effect, answer: EffectAnswer::ToolFinished { .. } } => begun.contains(effect),
             _ => false,
         };
         events(records).filter(finished).count()
@@ -117,9 +129,19 @@ pub(crate) fn changes(effect: &JournaledEffect) -> bool {
     matches!(effect, JournaledEffect::RunTool { access, .. } if *access == rawko_core::tool::ToolAccess::Mutating)
 }
 
-fn id_of_tool(effect: &JournaledEffect) -> Option<u64> {
+/// The id by which an effect is answered.
+fn id(effect: &JournaledEffect) -> Option<EffectId> {
     match effect {
-        JournaledEffect::RunTool { id, .. } => Some(id.0),
-        JournaledEffect::Whole(_) => None,
+        JournaledEffect::RunTool { id, .. } => Some(*id),
+        JournaledEffect::Whole(effect) => effect.awaits_answer(),
+    }
+}
+
+/// What is to be done, and by which tool or for whom.
+fn word(effect: &JournaledEffect) -> String {
+    match effect {
+        JournaledEffect::RunTool { call, .. } => call.name.clone(),
+        JournaledEffect::Whole(Effect::CallModel { purpose, .. }) => purpose.to_string(),
+        JournaledEffect::Whole(effect) => effect.word().to_owned(),
     }
 }

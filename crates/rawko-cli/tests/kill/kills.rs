@@ -10,13 +10,13 @@ use crate::baseline::Baseline;
 use crate::end::{self, is_over};
 use crate::requests;
 use crate::script::Script;
-use crate::support::{Process, each};
+use crate::support::{Process, each, is_thorough, sweep};
 use crate::world::World;
 
 #[test]
 fn killed_when_a_record_is_written() {
     let baseline = Baseline::of(Script::twelve_turns());
-    let cases: Vec<usize> = (1..=baseline.journal.records.len()).collect();
+    let cases = sweep((1..=baseline.journal.records.len()).collect(), |records| baseline.kind(*records));
     each(&cases, |records| {
         let world = World::copy_of(&baseline.before);
         let server = baseline.script.serve();
@@ -35,6 +35,7 @@ fn a_continued_session_killed_when_a_record_is_written() {
     let first = 1 + baseline.journal.records.iter().position(next).unwrap();
     let cases: Vec<usize> = (first..=baseline.journal.records.len()).collect();
     assert!(cases.len() > 30, "{cases:?}");
+    let cases = sweep(cases, |records| baseline.kind(*records));
     each(&cases, |records| {
         let world = World::copy_of(&baseline.before);
         let server = baseline.script.serve();
@@ -55,7 +56,7 @@ fn a_continued_session_killed_when_a_record_is_written() {
 fn killed_at_any_instant_and_again() {
     let baseline = Baseline::of(Script::long());
     let whole = baseline.took;
-    let cases: Vec<u32> = (0..32).collect();
+    let cases: Vec<u32> = (0..if is_thorough() { 32 } else { 12 }).collect();
     each(&cases, |case| {
         let world = World::copy_of(&baseline.before);
         let server = baseline.script.serve();

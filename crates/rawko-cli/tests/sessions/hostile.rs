@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 
 use crate::bench::{Bench, short};
+use crate::support::each;
 
 /// Longer than git is waited for, and than a run takes on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(50);
@@ -69,7 +70,7 @@ fn folder(setup: &str) -> Bench {
 
 #[test]
 fn a_hostile_folder_holds_no_run_up() {
-    for (setup, code, words) in FOLDERS {
+    each(FOLDERS, |(setup, code, words)| {
         let bench = folder(setup);
         let begun = Instant::now();
         let said = bench.shell(&format!("ulimit -v {MOST_MEMORY}; exec timeout 120 \"$0\" run 'Do it.'"));
@@ -81,7 +82,7 @@ fn a_hostile_folder_holds_no_run_up() {
         if *code == 0 {
             assert_eq!(std::fs::read_to_string(bench.project().join("a.txt")).unwrap(), "a\n", "{setup}");
         }
-    }
+    });
 }
 
 #[test]

@@ -11,5 +11,5 @@ mod world;
 #[cfg(unix)]
 pub(crate) use process::Process;
 pub(crate) use said::{Said, check_clean};
-pub(crate) use sweep::each;
+pub(crate) use sweep::{each, is_thorough, sweep};
 pub(crate) use world::{BINARY, World, copy, files_below};

@@ -1,6 +1,7 @@
 //! The file that a command runs is found, whatever stands before it.
 
 use super::Project;
+use crate::support::each;
 
 const PROOF: &str = "import sys\nsys.path.insert(0, '.')\nfrom app import add\nsys.exit(add(1, 2) != 3)\n";
 const APP: &str = "def add(a, b):\n    return a - b\n";
@@ -16,18 +17,19 @@ const FILES: &[(&str, &str)] = &[
 
 #[test]
 fn wrappers_and_options_hide_no_script() {
-    for verify in [
-        &["python3 -W ignore run.py"][..],
+    let commands: [&[&str]; 6] = [
+        &["python3 -W ignore run.py"],
         &["stdbuf -oL python3 run.py"],
         &["sh -c 'python3 run.py'"],
         &["env -u FOO python3 -X dev run.py"],
         &["pushd sub >/dev/null; popd >/dev/null; python3 run.py"],
         &["make check"],
-    ] {
+    ];
+    each(&commands, |&verify| {
         let project = Project { files: FILES, verify };
         project.claimed(&[WEAKEN], "run.py");
         project.verified(&[FIX], "intact");
-    }
+    });
 }
 
 #[test]
