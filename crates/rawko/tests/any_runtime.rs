@@ -6,14 +6,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "support/scripted.rs"]
+mod scripted;
+
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Trial};
-use rawko::provider::{Script, Scripted};
-use rawko::{Error, Note, Outcome, Rawko, RawkoBuilder, RunEvent};
+use rawko::{Error, Note, Outcome, RawkoBuilder, RunEvent};
+use scripted::{complete, report, select, tool};
 use serde_json::json;
 
 #[tokio::main]
@@ -91,22 +93,17 @@ struct Tried {
 
 /// Runs it in a project of its own, where programs are looked up in `path`.
 async fn run(path: &str, change: impl FnOnce(RawkoBuilder) -> RawkoBuilder) -> Result<Tried, Error> {
-    let bash = json!({"name": "Bash", "input": {"command": "echo ran > made; cat made"}});
-    let report = json!({"name": "Report", "input": {"outcome": "success", "summary": "did it"}});
-    let script: Script = serde_json::from_value(json!([
-        {"for": "select", "decision": {"decision": "SELECT_MODE", "mode": "developer", "reason": "r"}},
-        {"for": "developer", "tools": [bash]},
-        {"for": "developer", "tools": [report]},
-        {"for": "evaluate", "decision": {"decision": "COMPLETE", "summary": "done", "reason": "r"}},
-    ]))
-    .unwrap();
+    let script = json!([
+        select("developer"),
+        tool("developer", "Bash", json!({"command": "echo ran > made; cat made"})),
+        report("developer"),
+        complete(),
+    ]);
     let project = tempfile::tempdir().unwrap();
     let home = project.path().display().to_string();
     let variables: HashMap<&str, String> = [("PATH", path.to_owned()), ("HOME", home)].into();
-    let builder = Rawko::builder()
-        .project(project.path())
+    let builder = scripted::builder(project.path(), &script)
         .env(move |name| variables.get(name).cloned())
-        .provider(Arc::new(Scripted::new(script)))
         .verify(Vec::<String>::new())
         .trusted(true);
     let mut run = change(builder).build()?.run("do it")?;

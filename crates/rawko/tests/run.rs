@@ -2,69 +2,37 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/scripted.rs"]
+mod scripted;
+
 use std::path::Path;
 use std::sync::Arc;
 
 use rawko::config::TrustStore;
 use rawko::journal::{Record, SessionStatus, SessionStore};
-use rawko::provider::{Provider, ProviderSession, Script, Scripted};
+use rawko::provider::{Provider, ProviderSession};
 use rawko::tools::{BoxFuture, Tool, ToolContext};
 use rawko::{Outcome, Rawko, RawkoBuilder, RunEvent};
 use rawko_core::ErrorCode;
-use rawko_core::agent::{Permissions, SandboxUse};
 use rawko_core::session::{EffectAnswer, Event, Note, Status};
 use rawko_core::tool::{ToolAccess, ToolOutcome, ToolSpec};
+use scripted::{complete, finish, journal_of, report, select, tool, unconfined};
 use serde_json::{Value, json};
 
 fn builder(project: &Path, replies: Value) -> RawkoBuilder {
-    let script: Script = serde_json::from_value(replies).unwrap();
-    Rawko::builder()
-        .project(project)
-        .env(|_| None)
-        .provider(Arc::new(Scripted::new(script)))
-        .permissions(unconfined())
-}
-
-/// Without a sandbox, which these tests are not about.
-fn unconfined() -> Permissions {
-    Permissions { sandbox: Some(SandboxUse::Off), ..Permissions::default() }
-}
-
-fn select(mode: &str) -> Value {
-    json!({"for": "select", "decision": {"decision": "SELECT_MODE", "mode": mode, "reason": "r"}})
-}
-
-fn tool(agent: &str, name: &str, input: Value) -> Value {
-    json!({"for": agent, "tools": [{"name": name, "input": input}]})
-}
-
-fn report(agent: &str) -> Value {
-    tool(agent, "Report", json!({"outcome": "success", "summary": "did it"}))
-}
-
-fn complete() -> Value {
-    json!({"for": "evaluate", "decision": {"decision": "COMPLETE", "summary": "all done", "reason": "r"}})
+    scripted::builder(project, &replies).permissions(unconfined())
 }
 
 async fn run(builder: RawkoBuilder) -> (Outcome, Vec<RunEvent>) {
     let rawko = builder.build().unwrap();
-    let mut run = rawko.run("do it").unwrap();
+    let run = rawko.run("do it").unwrap();
     let id = run.session_id().to_owned();
-    let mut events = run.events();
-    let outcome = run.await.unwrap();
-    let mut told = vec![];
-    while let Some(event) = events.next().await {
-        told.push(event);
-    }
+    let (outcome, told) = finish(run).await;
     // Whatever a test is about, its session leads to what it recorded. A dry run leaves none behind.
     if let Ok(path) = rawko.sessions().find(&id) {
         assert_eq!(rawko::replay(&rawko::journal::read(&path).unwrap()).difference, None);
     }
     (outcome, told)
-}
-
-fn journal_of(project: &Path) -> rawko::journal::Journal {
-    rawko::journal::read(&SessionStore::of_project(project).find("last").unwrap()).unwrap()
 }
 
 #[tokio::test]

@@ -2,14 +2,16 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "support/scripted.rs"]
+mod scripted;
+
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::sync::Arc;
 
-use rawko::provider::{Script, Scripted};
-use rawko::{Error, Outcome, Rawko, RawkoBuilder, RunEvent};
-use rawko_core::agent::{Permissions, SandboxUse};
+use rawko::{Error, Outcome, RawkoBuilder, RunEvent};
+use rawko_core::agent::Permissions;
 use rawko_core::session::{Note, Status};
+use scripted::{complete, finish, report, select, unconfined, write};
 use serde_json::{Value, json};
 
 const CONFIG: &str = "\
@@ -34,54 +36,33 @@ echo '{\"content\": \"closed it\", \"filesModified\": [\"ticket.txt\"]}'
 /// A project whose developer has the configured tools and Bash.
 fn project() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
-    let write = |name: &str, text: &str| {
-        let path = dir.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text).unwrap();
-        path
-    };
-    write(".rawko/config.yaml", CONFIG);
+    write(dir.path(), ".rawko/config.yaml", CONFIG);
     let developer = "name: developer\nsystemPrompt: You develop.\ntools: {allowed: [Ticket, Never, Bash]}\n";
-    write(".rawko/agents/developer.yaml", developer);
-    let ticket = write(".rawko/tools/ticket", TICKET);
+    write(dir.path(), ".rawko/agents/developer.yaml", developer);
+    write(dir.path(), ".rawko/tools/ticket", TICKET);
+    let ticket = dir.path().join(".rawko/tools/ticket");
     std::fs::set_permissions(ticket, std::fs::Permissions::from_mode(0o755)).unwrap();
     dir
 }
 
 fn builder(project: &Path, calls: Value) -> RawkoBuilder {
-    let mut replies = vec![
-        json!({"for": "select", "decision": {"decision": "SELECT_MODE", "mode": "developer", "reason": "r"}}),
-    ];
+    let mut replies = vec![select("developer")];
     let call = |call: &Value| json!({"for": "developer", "tools": [call]});
     replies.extend(calls.as_array().unwrap().iter().map(call));
-    replies.push(call(&json!({"name": "Report", "input": {"outcome": "success", "summary": "did it"}})));
-    replies.push(
-        json!({"for": "evaluate", "decision": {"decision": "COMPLETE", "summary": "done", "reason": "r"}}),
-    );
-    let script: Script = serde_json::from_value(Value::Array(replies)).unwrap();
-    Rawko::builder()
-        .project(project)
-        .env(|_| None)
-        .provider(Arc::new(Scripted::new(script)))
-        .permissions(unconfined())
-}
-
-/// Without a sandbox, which most of these tests are not about.
-fn unconfined() -> Permissions {
-    Permissions { sandbox: Some(SandboxUse::Off), ..Permissions::default() }
+    replies.extend([report("developer"), complete()]);
+    scripted::builder(project, &Value::Array(replies)).permissions(unconfined())
 }
 
 /// The outcome, and for each tool call its tool, whether it failed, and what came of it.
 async fn run(builder: RawkoBuilder) -> (Outcome, Vec<(String, bool, String)>) {
-    let mut run = builder.trusted(true).build().unwrap().run("do it").unwrap();
-    let mut events = run.events();
-    let outcome = run.await.unwrap();
-    let mut results = vec![];
-    while let Some(event) = events.next().await {
-        if let RunEvent::Note(Note::ToolFinished { tool, outcome, .. }) = event {
-            results.push((tool, outcome.is_error, outcome.content));
+    let (outcome, told) = finish(builder.trusted(true).build().unwrap().run("do it").unwrap()).await;
+    let results = told.into_iter().filter_map(|event| match event {
+        RunEvent::Note(Note::ToolFinished { tool, outcome, .. }) => {
+            Some((tool, outcome.is_error, outcome.content))
         }
-    }
+        _ => None,
+    });
+    let results = results.collect();
     (outcome, results)
 }
 

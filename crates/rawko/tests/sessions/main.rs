@@ -7,4 +7,6 @@ mod explain;
 mod fork;
 mod replay;
 mod resume;
+#[path = "../support/scripted.rs"]
+mod scripted;
 mod trial;

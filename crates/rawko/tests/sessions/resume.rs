@@ -128,14 +128,10 @@ async fn files_that_changed_meanwhile_are_named() {
 async fn a_journal_grants_nothing_by_itself() {
     use rawko_core::agent::Permissions;
     let folder = tempfile::tempdir().unwrap();
-    let script: rawko::provider::Script =
-        serde_json::from_value(json!([select("developer"), report("developer"), complete()])).unwrap();
+    let script = json!([select("developer"), report("developer"), complete()]);
     let builder = |run: Option<&[&str]>| {
         let run = run.map(|programs| programs.iter().map(|name| (*name).to_owned()).collect());
-        rawko::Rawko::builder()
-            .project(folder.path())
-            .env(|_| None)
-            .provider(std::sync::Arc::new(rawko::provider::Scripted::new(script.clone())))
+        crate::scripted::builder(folder.path(), &script)
             .permissions(Permissions { run, ..Permissions::default() })
     };
     // A header without a task, as a process leaves it that was killed at once; a run that is dropped leaves nothing.

@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use rawko::journal::{Journal, Record, SessionStore, fold, read};
-use rawko::provider::{Script, Scripted};
 use rawko::tools::{BoxFuture, Tool, ToolContext};
-use rawko::{Outcome, Rawko, RawkoBuilder, RunEvent};
+use rawko::{Outcome, Rawko, RawkoBuilder};
 use rawko_core::machine::State;
 use rawko_core::session::{EffectAnswer, Event};
 use rawko_core::tool::{ToolAccess, ToolOutcome, ToolSpec};
 use serde_json::{Value, json};
+
+use crate::scripted;
+pub(crate) use crate::scripted::{complete, evaluate, finish, select};
 
 /// What the counting tools did, in order.
 pub(crate) type Log = Arc<Mutex<Vec<String>>>;
@@ -72,18 +74,12 @@ impl Trial {
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) {
-        let path = self.path().join(name);
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text).unwrap();
+        scripted::write(self.path(), name, text);
     }
 
     pub(crate) fn builder(&self) -> RawkoBuilder {
-        let script: Script = serde_json::from_value(self.script.clone()).unwrap();
-        Rawko::builder()
-            .project(self.path())
-            .env(|_| None)
+        scripted::builder(self.path(), &self.script)
             .trusted(true)
-            .provider(Arc::new(Scripted::new(script)))
             .tool(count("Look", ToolAccess::ReadOnly, &self.log))
             .tool(count("Append", ToolAccess::Mutating, &self.log))
     }
@@ -97,7 +93,7 @@ impl Trial {
     }
 
     pub(crate) fn journal(&self) -> Journal {
-        self.journal_of("last")
+        scripted::journal_of(self.path())
     }
 
     pub(crate) fn journal_of(&self, id: &str) -> Journal {
@@ -126,17 +122,6 @@ impl Trial {
     }
 }
 
-/// Carries a prepared run to its end, and gives everything that was told.
-pub(crate) async fn finish(mut run: rawko::Run) -> (Outcome, Vec<RunEvent>) {
-    let mut events = run.events();
-    let outcome = run.await.unwrap();
-    let mut told = Vec::new();
-    while let Some(event) = events.next().await {
-        told.push(event);
-    }
-    (outcome, told)
-}
-
 /// What must hold for every journal: it leads to what it recorded.
 #[track_caller]
 pub(crate) fn check_replay(journal: &Journal) {
@@ -160,18 +145,6 @@ pub(crate) fn answers_of_models(journal: &Journal) -> usize {
     events(journal)
         .filter(|event| matches!(event, Event::Answered { answer: EffectAnswer::ModelReplied { .. }, .. }))
         .count()
-}
-
-pub(crate) fn select(mode: &str) -> Value {
-    json!({"for": "select", "decision": {"decision": "SELECT_MODE", "mode": mode, "reason": "r"}})
-}
-
-pub(crate) fn evaluate(decision: Value) -> Value {
-    json!({"for": "evaluate", "decision": decision})
-}
-
-pub(crate) fn complete() -> Value {
-    evaluate(json!({"decision": "COMPLETE", "summary": "all done", "reason": "r"}))
 }
 
 pub(crate) fn calls(agent: &str, calls: &[(&str, Value)]) -> Value {
