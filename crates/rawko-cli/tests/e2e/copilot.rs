@@ -134,7 +134,7 @@ fn a_run_is_cancelled_while_the_model_speaks() {
     let delivery = Delivery { endless: true, ..Delivery::default() };
     let server = ModelServer::sequence([select("developer"), Answer::text("And then ").delivered(delivery)]);
     let Some(trial) = trial(server) else { return };
-    let mut run = trial.start("Speak.");
+    let run = trial.start("Speak.");
     run.wait_for_event("text_delta");
     assert!(!running(&run.trial).is_empty(), "the CLI runs");
     run.signal(Signal::INT);
@@ -157,7 +157,7 @@ fn a_killed_run_takes_the_cli_with_it() {
     let delivery = Delivery { endless: true, ..Delivery::default() };
     let server = ModelServer::sequence([select("developer"), Answer::text("And then ").delivered(delivery)]);
     let Some(trial) = trial(server) else { return };
-    let mut run = trial.start("Speak.");
+    let run = trial.start("Speak.");
     run.wait_for_event("text_delta");
     run.signal(Signal::KILL);
     run.wait_until("the end of the CLI", || running(&run.trial).is_empty());
@@ -181,7 +181,7 @@ fn a_killed_cli_is_started_again() {
     });
     let Some(trial) = trial(server) else { return };
     let trial = trial.user_config("/provider/retry/patience", json!("1m")).file("a.txt", "the content\n");
-    let mut run = trial.start("Read a.txt.");
+    let run = trial.start("Read a.txt.");
     run.wait_for_event("text_delta");
     for id in running(&run.trial) {
         let _ = kill_process(Pid::from_raw(i32::try_from(id).unwrap()).unwrap(), Signal::KILL);
