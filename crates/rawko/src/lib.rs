@@ -29,6 +29,7 @@
 //! - A provider of your own implements [`Provider`]; pass it to [`RawkoBuilder::provider`].
 //! - With the feature `telemetry`, spans and metrics go to the collector that the environment or the configuration names;
 //!   [`Run::telemetry`] waits until they are sent.
+//! - [`timeline`] says what the events of a session mean, one entry after another.
 //! - [`journal`] reads sessions; [`Rawko::resume`], [`Rawko::fork`] and [`replay()`] work on them.
 //!
 //! The folder `examples/` of the repository has a program for each of these.
@@ -84,6 +85,7 @@ pub use rawko_core::message::{Content, Image, Message, Role, StopReason, ToolCal
 pub use rawko_core::note::Note;
 pub use rawko_core::request::{ModelRequest, Purpose, ToolChoice};
 pub use rawko_core::session::{Outcome, Override, SoFar, Status};
+pub use rawko_core::timeline;
 pub use rawko_core::tool::{Refusal, ToolAccess, ToolOutcome, ToolSpec};
 pub use rawko_core::{ErrorCode, ErrorInfo, TimeSpan, Timestamp, Usage};
 pub use rawko_mcp as mcp_client;

@@ -32,7 +32,24 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// The events in order, each with the sequence number of its record.
+    /// The events in order, each with the sequence number of its record. A [timeline](crate::timeline) says what they mean:
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), rawko::journal::JournalError> {
+    /// use rawko::timeline::{Fact, Timeline};
+    ///
+    /// let journal = rawko::journal::read(".rawko/sessions/20260123-094000-123-abcde/journal.jsonl".as_ref())?;
+    /// let mut timeline = Timeline::default();
+    /// for (record, event) in journal.events() {
+    ///     for entry in timeline.apply(record, event) {
+    ///         if let Fact::ModelPaid { call, cost_usd, .. } = entry.fact {
+    ///             println!("{} {}: {cost_usd:?} USD", entry.at.to_rfc3339(), call.model);
+    ///         }
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn events(&self) -> impl Iterator<Item = (u64, &Stamped)> {
         (1_u64..).zip(&self.records).filter_map(|(seq, record)| match record {
             Record::Event(stamped) => Some((seq, stamped.as_ref())),
