@@ -203,17 +203,28 @@ impl Parser<'_> {
     pub(super) fn array(&mut self) -> Result<()> {
         let at = self.script.unfollowed.len();
         self.unfollowed_but("a list in a variable", Some(Plain::default()));
+        let begin = self.at;
         self.accept("(");
         loop {
             self.skip_lines()?;
             if self.accept(")") {
-                return Ok(());
+                break;
             }
             // `[INDEX]=value` evaluates the index.
             if self.peek() == Some('[') {
                 self.script.unfollowed[at].plain = None;
             }
             self.word()?;
+        }
+        // There bash 5.2 takes what an escaped character stands for as syntax, gives up at the end of the line, and runs the
+        // next one.
+        if self.in_substitution && self.text.get(begin..self.at).unwrap_or_default().contains(&'\\') {
+            return self.fail("`\\` in a list of a variable inside `$( )` or `<( )`");
+        }
+        // The word goes on: in `a=()# x` nothing is a comment, and `x` is run.
+        match self.peek() {
+            None | Some(' ' | '\t' | '\n' | '|' | '&' | ';' | '(' | ')' | '<' | '>') => Ok(()),
+            Some(_) => self.fail("text directly after the list of a variable"),
         }
     }
 }

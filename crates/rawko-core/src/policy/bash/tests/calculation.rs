@@ -6,7 +6,7 @@ use super::{LISTED, PROJECT};
 use crate::agent::BashFilter;
 use crate::policy::bash::{BashRules, bash_permission, permission};
 
-const PLAIN: [&str; 41] = [
+const PLAIN: [&str; 43] = [
     "i=0; while [ $i -lt 3 ]; do ls; i=$((i+1)); done",
     "i=0; ((i++)); ls",
     "i=0; (( i += 2, i-- )); echo \"$((i * 2))\"",
@@ -30,6 +30,8 @@ const PLAIN: [&str; 41] = [
     "a=(1 2 'x y'); echo \"${a[@]}\" ${a[0]} ${#a[@]} \"${a[*]}\"",
     "a=(x y); for i in 0 1; do echo ${a[i]} ${a[$i]}; done",
     "a=($(ls)); a+=(x); echo ${#a[@]}",
+    "a=(x) # evil",
+    "a=(\\| y); echo \"${a[0]}\" $(b=(x '|' y); echo ${#b[@]})",
     "files=(\n  a\n  b # c\n); ls ./x",
     "ls | wc; echo ${PIPESTATUS[0]}",
     "echo \"${a[@]:1:2}\" \"${@:2}\" \"${*%x}\"",
@@ -156,6 +158,10 @@ fn what_could_evaluate_text_is_refused() {
             "a=($(evil))",
             "a=(x); \"${a[@]}\"",
             "PATH=(x); ls",
+            "a=()# evil",
+            "a=(x)ls evil",
+            "ls $(a=(\\|\nevil))",
+            "ls >(a=(x\\;\nevil))",
             "a=(-exec evil); find . \"${a[@]}\"",
             "a=(--compress-program=evil); sort \"${a[@]}\" x",
             "sort \"${a[@]:0}\" x",
