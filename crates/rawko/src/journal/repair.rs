@@ -49,7 +49,7 @@ pub struct Repaired {
 impl SessionStore {
     /// Copies the sound records of the session `id` into a new session, which can be resumed or forked. Nothing of the
     /// damaged one is changed. What it announced and the damage hides counts as begun: its outcome is unknown, and it is
-    /// not done again. [`repair`](crate::history::repair) takes the checkpoints
+    /// not done again. [`repair`](crate::repair()) takes the checkpoints
     /// along too, and the user's seal.
     ///
     /// # Errors
