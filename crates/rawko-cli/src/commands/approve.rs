@@ -6,7 +6,7 @@ use rawko::{WaitingSession, answer_question, open_question, waiting_sessions};
 use serde_json::json;
 
 use crate::approval_prompt;
-use crate::console::{OutputArgs, can_ask};
+use crate::console::{Console, OutputArgs, can_ask};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Clock, clean_line};
@@ -39,7 +39,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &ApproveArgs) -> Result<Exit
         let waiting = waiting_sessions(&store)?;
         console.output(arguments.output.json, &waiting, |_| match waiting.is_empty() {
             true => "nothing waits for your approval\n".to_owned(),
-            false => waiting.iter().map(|session| listed(session) + "\n").collect(),
+            false => waiting.iter().map(|session| listed(session, console) + "\n").collect(),
         })?;
         return Ok(Exit::Success);
     };
@@ -72,14 +72,15 @@ pub(crate) fn run(workspace: &Workspace, arguments: &ApproveArgs) -> Result<Exit
         let call = call_in_question(&asked.call);
         let mut text = format!("{word}: {tool} of {agent} in session {name}:\n{}\n", call.trim_end());
         if !is_running {
-            text.push_str(&format!("no process runs it; to go on: rawko resume {name}\n"));
+            let next = format!("no process runs it; to go on: rawko resume {name}\n");
+            text.push_str(&console.commands(&next));
         }
         text
     })?;
     Ok(Exit::Success)
 }
 
-fn listed(waiting: &WaitingSession) -> String {
+fn listed(waiting: &WaitingSession, console: &Console) -> String {
     let name = clean_line(&waiting.session);
     let digest = waiting.question.digest.get(..DIGEST_CHARS).unwrap_or_default();
     let state = match (waiting.is_over, waiting.is_running) {
@@ -87,8 +88,6 @@ fn listed(waiting: &WaitingSession) -> String {
         (false, true) => "",
         (false, false) => ", not running",
     };
-    format!(
-        "session {name}{state}: {}\n  to answer: rawko approve {name} --call {digest} [--deny]\n",
-        question(&waiting.question, Clock::local())
-    )
+    let answer = console.commands(&format!("rawko approve {name} --call {digest} [--deny]"));
+    format!("session {name}{state}: {}\n  to answer: {answer}\n", question(&waiting.question, Clock::local()))
 }

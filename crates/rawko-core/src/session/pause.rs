@@ -4,8 +4,7 @@
 //! pause needs no rules of its own in any phase. One answer is not kept back: the end of the run's time, which ends a
 //! paused run like any other.
 
-use super::answer::EffectAnswer;
-use super::answer::OpenEffect;
+use super::answer::{EffectAnswer, OpenEffect};
 use super::effect::TimerPurpose;
 use super::ledger::Ledger;
 use super::phase::{Phase, Step};

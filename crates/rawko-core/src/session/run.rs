@@ -1,8 +1,7 @@
 //! One task from its start to its end: routes each event to the phase or to the machine, and carries out what the
 //! machine wants by entering the next phase.
 
-use super::answer::EffectAnswer;
-use super::answer::OpenEffect;
+use super::answer::{EffectAnswer, OpenEffect};
 use super::effect::{Effect, TimerPurpose};
 use super::ledger::Ledger;
 use super::pause::HeldAnswer;

@@ -195,24 +195,12 @@ pub fn answer_question(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::channel::place::Place;
     use rawko_core::Timestamp;
     use rawko_core::tool::Refusal;
     use serde_json::json;
 
-    struct Place {
-        folder: tempfile::TempDir,
-        own: tempfile::TempDir,
-    }
-
     impl Place {
-        fn new() -> Self {
-            Self { folder: tempfile::tempdir().unwrap(), own: tempfile::tempdir().unwrap() }
-        }
-
-        fn sealer(&self) -> Sealer {
-            Sealer::of(&TrustStore::new(&self.own.path().join("rawko"))).unwrap()
-        }
-
         fn asker(&self) -> Asker {
             Asker {
                 session: "s".to_owned(),

@@ -9,3 +9,6 @@ pub(crate) mod holder;
 pub(crate) mod left;
 pub(crate) mod seal;
 pub(crate) mod steering;
+
+#[cfg(test)]
+mod place;

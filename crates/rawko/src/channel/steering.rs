@@ -12,8 +12,7 @@ use rawko_core::Timestamp;
 use rawko_core::session::{Note, Override, Session};
 use serde::{Deserialize, Serialize};
 
-use crate::channel::control::Steered;
-use crate::channel::control::{Signal, Signals};
+use crate::channel::control::{Signal, Signals, Steered};
 use crate::channel::left::{Addressee, Kind, Left, sealer_for};
 use crate::channel::seal::Sealer;
 use crate::clock::now;
@@ -241,28 +240,16 @@ fn answer(tail: &mut JournalTail, request: &str, patience: Duration) -> Result<O
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    struct Place {
-        folder: tempfile::TempDir,
-        own: tempfile::TempDir,
-    }
+    use crate::channel::place::Place;
 
     impl Place {
-        fn new() -> Self {
-            Self { folder: tempfile::tempdir().unwrap(), own: tempfile::tempdir().unwrap() }
-        }
-
-        fn sealer(&self) -> Sealer {
-            Sealer::of(&TrustStore::new(&self.own.path().join("rawko"))).unwrap()
-        }
-
         fn mailbox(&self) -> Mailbox {
             let mut mailbox = Mailbox::new("s", Path::new("/p"), self.folder.path(), self.sealer());
             mailbox.since = Timestamp(100);
             mailbox
         }
 
-        fn leave(
+        fn leave_command(
             &self,
             sealer: &Sealer,
             session: &str,
@@ -291,8 +278,8 @@ mod tests {
         let place = Place::new();
         let mut mailbox = place.mailbox();
         assert_eq!(mailbox.take(), []);
-        let second = place.leave(&place.sealer(), "s", "/p", &id(2), 100);
-        let first = place.leave(&place.sealer(), "s", "/p", &id(1), 101);
+        let second = place.leave_command(&place.sealer(), "s", "/p", &id(2), 100);
+        let first = place.leave_command(&place.sealer(), "s", "/p", &id(1), 101);
         assert_eq!(mailbox.take(), [first.what.clone(), second.what]);
         assert_eq!(std::fs::read_dir(place.commands()).unwrap().count(), 0);
         // Somebody has kept a copy.
@@ -308,12 +295,12 @@ mod tests {
     fn commands_of_others_do_not_count() {
         let (place, theirs) = (Place::new(), Place::new());
         let mut mailbox = place.mailbox();
-        place.leave(&theirs.sealer(), "s", "/p", &id(1), 100);
-        place.leave(&place.sealer(), "t", "/p", &id(2), 100);
-        place.leave(&place.sealer(), "s", "/q", &id(3), 100);
+        place.leave_command(&theirs.sealer(), "s", "/p", &id(1), 100);
+        place.leave_command(&place.sealer(), "t", "/p", &id(2), 100);
+        place.leave_command(&place.sealer(), "s", "/q", &id(3), 100);
         // For the process before.
-        place.leave(&place.sealer(), "s", "/p", &id(4), 99);
-        let mut other = place.leave(&place.sealer(), "s", "/p", &id(5), 100);
+        place.leave_command(&place.sealer(), "s", "/p", &id(4), 99);
+        let mut other = place.leave_command(&place.sealer(), "s", "/p", &id(5), 100);
         other.what.command = Override::Retry;
         std::fs::write(place.commands().join(id(5)), serde_json::to_vec(&other).unwrap()).unwrap();
         std::fs::write(place.commands().join(id(6)), "go").unwrap();
@@ -332,7 +319,7 @@ mod tests {
         assert_eq!(mailbox.take(), []);
         assert!(theirs.path().join(id(1)).exists());
         std::fs::remove_file(place.commands()).unwrap();
-        place.leave(&place.sealer(), "s", "/p", &id(2), 100);
+        place.leave_command(&place.sealer(), "s", "/p", &id(2), 100);
         std::fs::write(place.commands().join("notes.txt"), "mine").unwrap();
         assert_eq!(mailbox.take().len(), 1);
         assert!(place.commands().join("notes.txt").exists());

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// Returns the host if `url` is an http or https address without credentials. The error does not contain the address.
+/// Checks that `url` is an http or https address without credentials. The error does not contain the address.
 pub(super) fn check_url(url: &str) -> Result<(), &'static str> {
     let rest = url
         .strip_prefix("https://")
@@ -40,6 +40,7 @@ pub(crate) fn is_loopback_url(url: &str) -> bool {
     is_loopback(host_of(url))
 }
 
+/// Whether `host` is this machine.
 pub(super) fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost")
         || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())

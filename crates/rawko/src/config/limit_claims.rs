@@ -6,8 +6,7 @@ use rawko_core::thinking::{Effort, Thinking, ThinkingEffort};
 use serde::Deserialize as _;
 use serde_json::Value;
 
-use super::address::host_of;
-use super::address::is_loopback;
+use super::address::{host_of, is_loopback};
 use super::agent_file::AgentFile;
 use super::claim::{Claim, ClaimKind, Claims};
 use super::diagnostic::{dotted, printable};

@@ -22,8 +22,7 @@ use std::pin::Pin;
 use rawko_core::session::Outcome;
 
 use crate::channel::cancel::Unfinished;
-use crate::channel::control::RunControl;
-use crate::channel::control::Signals;
+use crate::channel::control::{RunControl, Signals};
 use crate::channel::holder::HolderMark;
 use crate::error::Error;
 use crate::run::driver::{Driver, Start};

@@ -23,7 +23,8 @@ pub(crate) struct RepairArgs {
 /// Copies the intact records.
 pub(super) fn repair(workspace: &Workspace, project: &Path, arguments: &RepairArgs) -> Result<Exit, Failure> {
     let repaired = rawko::repair(project, &arguments.id, workspace.records().as_ref())?;
-    workspace.console.output(arguments.output.json, &repaired, |_| text(&repaired))?;
+    let console = &workspace.console;
+    console.output(arguments.output.json, &repaired, |_| console.commands(&text(&repaired)))?;
     Ok(Exit::Success)
 }
 

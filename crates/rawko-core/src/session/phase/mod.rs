@@ -28,8 +28,7 @@ use recalling::Recalling;
 use retrying::{CallFailure, Retrying};
 use verifying::Verifying;
 
-use super::answer::EffectAnswer;
-use super::answer::OpenEffect;
+use super::answer::{EffectAnswer, OpenEffect};
 use super::effect::TimerPurpose;
 use super::ledger::Ledger;
 use super::{LimitKind, Reaction};
