@@ -36,6 +36,11 @@ impl Mode {
     }
 
     fn call(self, turn: usize) -> Vec<u8> {
+        // Work that changes nothing is stopped in the end.
+        if turn % CHANGE_EVERY == CHANGE_EVERY - 1 {
+            let input = json!({"file_path": format!("src/new{turn}.txt"), "content": word(turn)});
+            return answers::call(turn, "Write", &input);
+        }
         let input = match self {
             // Each turn something new: what comes again and again the loop breaker would stop.
             Self::Read => json!({"file_path": file(turn), "limit": 1_000 + turn}),
@@ -58,9 +63,16 @@ pub(crate) struct Measured {
 }
 
 const FILES: usize = 7;
+/// One of so many turns writes a file. Medians do not show it.
+const CHANGE_EVERY: usize = 25;
 
 fn file(turn: usize) -> String {
     format!("src/file{}.txt", turn % FILES)
+}
+
+/// Figures alone make no new text.
+fn word(turn: usize) -> String {
+    turn.to_string().chars().map(|digit| char::from(b'a' + digit as u8 - b'0')).collect()
 }
 
 /// A run of so many turns, and its floors.
@@ -114,7 +126,7 @@ fn project(mode: Mode) -> tempfile::TempDir {
     let agent = json!({
         "name": "looker",
         "systemPrompt": "You look at one file after the other. ".repeat(50),
-        "tools": {"allowed": [mode.tool()]},
+        "tools": {"allowed": [mode.tool(), "Write"]},
         "limits": {"maxIterations": 1_000_000},
     });
     std::fs::write(project.join(".rawko/agents/looker.yaml"), agent.to_string()).unwrap();
