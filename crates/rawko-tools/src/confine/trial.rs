@@ -58,17 +58,22 @@ pub(super) fn run(helper: &Path, plan: Plan, limit: Duration) -> Result<(), Trou
     let said = converse(&mut control, &plan, deadline);
     // A helper ends what it started when this closes.
     drop(control);
+    let mut has_exited = false;
     let said = match said {
         // What has said its last word ends by itself, and its exit status says more.
         Said::Done | Said::Failed(_) | Said::Unfit(_) | Said::Nothing { .. } => {
-            match (process.exits_by(deadline), said) {
+            has_exited = process.exits_by(deadline);
+            match (has_exited, said) {
                 (false, Said::Nothing { was_ready }) => Said::NothingInTime { was_ready },
                 (_, said) => said,
             }
         }
         Said::NothingInTime { .. } | Said::Nonsense(_) => said,
     };
-    process.kill();
+    // To look for what is left takes longer than all else. A helper that is done has ended its command.
+    if !(has_exited && matches!(said, Said::Done)) {
+        process.kill();
+    }
     let status = child.wait().map_err(not_started)?;
     verdict(helper, said, status, limit)
 }

@@ -1,7 +1,7 @@
 //! Runs one command until it exits, times out or is cancelled.
 
 use std::io::{self, PipeReader};
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Child, ExitStatus};
 use std::time::{Duration, Instant};
@@ -13,8 +13,6 @@ use super::command::{CommandGuard, OutputStream, SpawnedCommand};
 use super::pipe_status;
 use super::registry::{self, RegistryId};
 use super::stream::{Streams, has_news};
-#[cfg(any(target_os = "linux", target_os = "android"))]
-use super::tree::POLL_INTERVAL;
 use super::tree::ProcessTree;
 use crate::refusals::Refusals;
 
@@ -255,11 +253,13 @@ impl HelperProcess {
 
     /// Waits until it has exited; `false` if it has not by the deadline.
     pub(crate) fn exits_by(&self, deadline: Instant) -> bool {
+        let exit = exit_event(self.0);
+        let events: Vec<_> = exit.iter().map(AsFd::as_fd).collect();
         while !has_exited(self.0) {
             if Instant::now() >= deadline {
                 return false;
             }
-            std::thread::sleep(POLL_INTERVAL);
+            Streams::new(Vec::new()).wait(&events, Some(deadline), &mut |_, _| {});
         }
         true
     }
