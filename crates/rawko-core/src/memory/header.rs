@@ -52,8 +52,8 @@ pub struct Header {
     #[serde(default, skip_serializing_if = "Kind::is_fact")]
     pub kind: Kind,
     /// Whether anybody has confirmed it.
-    #[serde(default, skip_serializing_if = "Status::is_confirmed")]
-    pub status: Status,
+    #[serde(default, skip_serializing_if = "Confirmation::is_confirmed")]
+    pub status: Confirmation,
     /// When it was found out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discovered_at: Option<Timestamp>,
@@ -112,7 +112,7 @@ impl Kind {
 /// Whether anybody has confirmed a memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum Confirmation {
     /// A person wrote it, or kept it.
     #[default]
     Confirmed,
@@ -120,7 +120,7 @@ pub enum Status {
     Proposed,
 }
 
-impl Status {
+impl Confirmation {
     fn is_confirmed(&self) -> bool {
         *self == Self::Confirmed
     }
@@ -131,8 +131,8 @@ impl Header {
     #[must_use]
     pub fn effective_importance(&self) -> Importance {
         match self.status {
-            Status::Confirmed => self.importance,
-            Status::Proposed => self.importance.min(Importance::High),
+            Confirmation::Confirmed => self.importance,
+            Confirmation::Proposed => self.importance.min(Importance::High),
         }
     }
 }
@@ -378,15 +378,15 @@ impl Reader {
         }
     }
 
-    fn status(&mut self, map: &Map<String, Value>) -> Status {
+    fn status(&mut self, map: &Map<String, Value>) -> Confirmation {
         match map.get("status").map(|value| value.as_str().unwrap_or_default().trim()) {
-            None => Status::Confirmed,
-            Some(word) if word.eq_ignore_ascii_case("confirmed") => Status::Confirmed,
-            Some(word) if word.eq_ignore_ascii_case("proposed") => Status::Proposed,
+            None => Confirmation::Confirmed,
+            Some(word) if word.eq_ignore_ascii_case("confirmed") => Confirmation::Confirmed,
+            Some(word) if word.eq_ignore_ascii_case("proposed") => Confirmation::Proposed,
             Some(_) => {
                 let help = "write proposed or confirmed";
                 self.warn("status", "this status is unknown and read as proposed", help);
-                Status::Proposed
+                Confirmation::Proposed
             }
         }
     }

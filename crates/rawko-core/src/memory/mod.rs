@@ -46,7 +46,7 @@ pub use duplicate::{Likeness, Said, likeness};
 pub use extraction::{Draft, DraftKind};
 pub use feedback::{Feedback, Use, UseOutcome};
 pub use glob::PathGlob;
-pub use header::{CitedFile, Finding, Header, Kind, Severity, Status};
+pub use header::{CitedFile, Confirmation, Finding, Header, Kind, Severity};
 pub use pattern::{Pattern, PatternMatch, Reading};
 pub use query::{Part, Query};
 pub use recalled::{MemoryUse, Recalled, RecalledMemory, Unmet};

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::conflict::Conflicts;
 use super::evidence::{Evidence, Findings, search};
 use super::feedback::Feedback;
-use super::header::{Header, Status};
+use super::header::{Confirmation, Header};
 use super::pattern::PatternMatch;
 use super::query::Query;
 use super::recalled::Unmet;
@@ -447,7 +447,7 @@ impl<'a> Ranking<'a> {
         for one in &mut chosen {
             let helped =
                 self.around.feedback.get(&one.memory.path).is_some_and(|feedback| feedback.helped > 0);
-            one.unconfirmed = one.memory.header.status == Status::Proposed && !helped;
+            one.unconfirmed = one.memory.header.status == Confirmation::Proposed && !helped;
             one.contradictions = self.contradictions(&one.memory, &told);
         }
         Selection { chosen, unmet: Unmet::of(&self.left_out), left_out: self.left_out }

@@ -4,7 +4,7 @@
 //! retired already stays as it is.
 
 use rawko_core::Timestamp;
-use rawko_core::memory::{Memory, Reason, Status, reference_key, referred_keys, superseded};
+use rawko_core::memory::{Confirmation, Memory, Reason, reference_key, referred_keys, superseded};
 use serde_json::json;
 
 use super::store::{Inventory, MemoryStore};
@@ -42,7 +42,7 @@ impl MemoryStore {
     pub fn confirm(&self, path: &str) -> Result<(), WriteError> {
         let _lock = self.lock()?;
         let text = self.to_change(path)?;
-        write::set_key(&self.folder(), path, &text, "status", json!(Status::Confirmed))
+        write::set_key(&self.folder(), path, &text, "status", json!(Confirmation::Confirmed))
     }
 
     /// The memories that were proposed by runs, have not been retired, and no person has kept; by path.
@@ -50,7 +50,7 @@ impl MemoryStore {
     pub fn proposed(&self, now: Timestamp) -> Vec<Memory> {
         let all = self.inventory().memories;
         let is_open = |memory: &&Memory| {
-            memory.header.status == Status::Proposed && untold(&all, &memory.path, now).is_none()
+            memory.header.status == Confirmation::Proposed && untold(&all, &memory.path, now).is_none()
         };
         all.iter().filter(is_open).cloned().collect()
     }

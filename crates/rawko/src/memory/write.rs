@@ -9,7 +9,7 @@ use std::path::Path;
 
 use rawko_core::Timestamp;
 use rawko_core::agent::Importance;
-use rawko_core::memory::{CitedFile, Header, Kind, Reason, Severity, Status, slug};
+use rawko_core::memory::{CitedFile, Confirmation, Header, Kind, Reason, Severity, slug};
 use serde_json::{Value, json};
 
 use super::file::{self, Care, Text};
@@ -35,7 +35,7 @@ pub struct NewMemory {
     /// Whether it says what is so, or what not to do.
     pub kind: Kind,
     /// Whether anybody has confirmed it.
-    pub status: Status,
+    pub status: Confirmation,
     /// When it was found out.
     pub discovered_at: Timestamp,
     /// By which agent, or whom.
@@ -69,7 +69,7 @@ impl NewMemory {
             when_to_use,
             importance: Importance::Medium,
             kind: Kind::Fact,
-            status: Status::Confirmed,
+            status: Confirmation::Confirmed,
             discovered_at,
             discovered_by: discovered_by.to_owned(),
             discovered_in: None,
@@ -102,7 +102,7 @@ impl NewMemory {
         put("whenToUse", json!(self.when_to_use));
         put("importance", json!(self.importance));
         put("kind", if self.kind == Kind::Fact { Value::Null } else { json!(self.kind) });
-        put("status", if self.status == Status::Confirmed { Value::Null } else { json!(self.status) });
+        put("status", if self.status == Confirmation::Confirmed { Value::Null } else { json!(self.status) });
         put("discoveredAt", json!(self.discovered_at.to_rfc3339()));
         put("discoveredBy", json!(self.discovered_by));
         put("discoveredIn", json!(self.discovered_in));
