@@ -12,13 +12,19 @@ use super::kinds::{self, CheckFiles};
 use super::manifest::{self, Manifest};
 use super::named::{self, Checker, Named};
 use super::patches;
+use super::suppressions;
 use super::toolchain::{Differences, Toolchain};
+use super::{task_crates, used_by_checks};
 use crate::checkpoint::{Fate, Trees, Version};
 
 /// Files within files that checks mention.
-const DEPTH: usize = 4;
+const DEPTH: usize = 16;
 /// Checks whose text is read for what they mention.
-const FOLLOWED: usize = 500;
+const FOLLOWED: usize = 10_000;
+/// Checks whose texts are in memory at a time.
+const AT_ONCE: usize = 500;
+/// What is said where one of these is reached.
+const CUT: &str = "the checks name more files than rawko follows";
 
 /// What differs between the beginning of a run and now.
 pub(super) struct Comparison {
@@ -34,6 +40,8 @@ pub(super) struct Comparison {
     pub(super) had_checks: bool,
     /// Whether there were any tests at the beginning, or something that the commands run.
     pub(super) had_tests: bool,
+    /// Why some checks may not be known.
+    pub(super) limit: Option<&'static str>,
     pub(super) differences: Differences,
     /// What git ignores.
     pub(super) entries: BTreeSet<String>,
@@ -54,7 +62,7 @@ impl Comparison {
         let read = |path: &str| String::from_utf8(trees.content(path, &Version::First)?).ok();
         let packages: Vec<String> =
             trees.first_paths().filter(|path| path.ends_with("package.json")).collect();
-        let Named { files: mut named, targets, missing, globs, words, programs: _ } =
+        let Named { files: mut named, targets, missing, globs, words, mut is_cut, programs: _ } =
             named::named(&plan.commands, &packages, &read);
         let patterns = kinds::matching(&globs);
         named.extend(trees.first_paths().filter(|path| patterns.is_match(path)));
@@ -69,7 +77,9 @@ impl Comparison {
         let is_bound = texts.any(|text| own_paths.iter().any(|own| text.contains(own)));
         let files = files.with_tools(&words);
         let is_check = |path: &str| files.is_test(path) || files.is_config(path);
-        follow(&trees, &fates, &is_check, &mut named);
+        is_cut |= !follow(&trees, &fates, &is_check, &mut named);
+        task_crates::find(&trees, &fates, &mut named);
+        is_cut |= !used_by_checks::find(&trees, &fates, &is_check, &mut named);
         let lost = fates.iter().filter(|(_, fate)| matches!(fate, Fate::Changed | Fate::Deleted));
         let in_modules =
             lost.filter(|(path, _)| is_test_module(&trees, path, 0) || is_documentation(&trees, path));
@@ -80,6 +90,7 @@ impl Comparison {
         let dependencies_changed =
             fates.iter().any(|(path, fate)| *fate != Fate::Same && files.is_lock(path));
         let newcomers = Newcomers::new(&fates, &named, &words, &|path| is_first_check(path.to_owned()));
+        let hides_a_package = |path: &str| newcomers.hides(path, &fates, before);
         let missing = kinds::matching(&missing);
         let mut versions = BTreeMap::new();
         let (mut changed, mut added, mut undermining) = (Vec::new(), Vec::new(), Vec::new());
@@ -101,6 +112,7 @@ impl Comparison {
                     if is_config
                         || files.shadows(path)
                         || newcomers.come_before(path)
+                        || hides_a_package(path)
                         || configures_a_runner(&trees, path) =>
                 {
                     CheckChangeKind::Added
@@ -150,9 +162,28 @@ impl Comparison {
             is_bound,
             had_checks,
             had_tests,
+            limit: is_cut.then_some(CUT),
             differences,
             entries: now.entries.clone(),
         }
+    }
+
+    /// Takes comments that have a checker pass over something out of the files in which it complained at the beginning:
+    /// `output` is what it said.
+    pub(super) fn without_suppressions(mut self, output: &str) -> Self {
+        let changed = self.trees.fates().into_iter();
+        let changed = changed.filter(|(path, fate)| *fate == Fate::Changed && !self.versions.contains_key(path));
+        let complained = changed.filter(|(path, _)| output.contains(path.as_str()));
+        let paths: Vec<String> = complained.map(|(path, _)| path).collect();
+        for path in paths {
+            let first = self.trees.content(&path, &Version::First);
+            let now = self.trees.content(&path, &Version::Now);
+            if let Some(content) = first.zip(now).and_then(|(first, now)| suppressions::removed(&path, &first, &now)) {
+                self.versions.insert(path.clone(), Version::Content(content));
+                self.changed.push(CheckChange { path, how: CheckChangeKind::Undermines });
+            }
+        }
+        self
     }
 
     /// Whether what surrounds the project is as it was: else a copy of the first tree is not the one that was there.
@@ -167,28 +198,31 @@ impl Comparison {
     }
 }
 
-/// Adds to `named` what the checks mention. Nothing is read where only checks changed.
+/// Adds to `named` what the checks mention. Nothing is read where only checks changed. Returns whether all was read.
 fn follow(
     trees: &Trees,
     fates: &BTreeMap<String, Fate>,
     is_check: &dyn Fn(&str) -> bool,
     named: &mut BTreeSet<String>,
-) {
+) -> bool {
     let was_there = |path: &str| fates.get(path).is_some_and(|fate| *fate != Fate::Added);
     let may_be_meant =
         |(path, fate): (&String, &Fate)| *fate != Fate::Same && !is_check(path) && !named.contains(path);
     if !fates.iter().any(may_be_meant) {
-        return;
+        return true;
     }
     let may_name = |path: &str| is_check(path) || manifest::is_manifest(path);
     let tests = fates.keys().filter(|path| was_there(path) && may_name(path) && !named.contains(*path));
-    let tests: Vec<String> = tests.take(FOLLOWED).cloned().collect();
+    let mut tests: Vec<String> = tests.cloned().collect();
     let mut open: Vec<String> = named.iter().cloned().collect();
+    let mut is_whole = tests.len() <= FOLLOWED;
+    tests.truncate(FOLLOWED);
     for depth in 0..DEPTH {
+        is_whole &= open.len() <= FOLLOWED;
         open.truncate(FOLLOWED);
         let mut next = Vec::new();
         let mut look = |paths: &[String], of: Checker| {
-            for (path, content) in trees.first_contents(paths) {
+            for (path, content) in paths.chunks(AT_ONCE).flat_map(|some| trees.first_contents(some)) {
                 let Ok(text) = String::from_utf8(content) else { continue };
                 let found = named::mentioned(&path, of, &text, &was_there);
                 next.extend(
@@ -202,6 +236,7 @@ fn follow(
         }
         open = next;
     }
+    is_whole && open.is_empty()
 }
 
 /// Which new files would be found before a check, or before a module that a check imports.
@@ -230,6 +265,24 @@ impl<'a> Newcomers<'a> {
             modules: first.filter_map(|(path, _)| kinds::module(path)).collect(),
             folders: scripts.chain(searched.map(str::to_owned)).collect(),
         }
+    }
+
+    /// Whether a new module would be found instead of an installed package: none of that name was in its folder.
+    fn hides(&self, path: &str, fates: &BTreeMap<String, Fate>, before: &Toolchain) -> bool {
+        let Some(module) = kinds::module(path).filter(|_| path.ends_with(".py")) else { return false };
+        let folders = std::iter::once("").chain(self.folders.iter().map(String::as_str));
+        let folders = folders.chain(self.modules.iter().filter_map(|check| Some(check.rsplit_once('/')?.0)));
+        let folders: BTreeSet<&str> = folders.collect();
+        folders.into_iter().any(|folder| {
+            let rest = if folder.is_empty() { Some(module) } else { module.strip_prefix(&format!("{folder}/")) };
+            let Some(package) = rest.and_then(|rest| rest.split('/').next()) else { return false };
+            let place = if folder.is_empty() { package.to_owned() } else { format!("{folder}/{package}") };
+            let was_there = |(path, fate): (&String, &Fate)| {
+                let rest = path.strip_prefix(place.as_str());
+                *fate != Fate::Added && rest.is_some_and(|rest| rest.starts_with('/') || rest == ".py")
+            };
+            before.has_installed(package) && !fates.iter().any(was_there)
+        })
     }
 
     fn come_before(&self, path: &str) -> bool {

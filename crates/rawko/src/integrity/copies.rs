@@ -33,7 +33,9 @@ impl IntegrityGuard {
         let runner = self.runner.offline();
         let timeout = plan.timeout.min(TIME);
         let mut others = Vec::new();
-        let Ok(Some(comparison)) = self.compared(plan).await else { return others };
+        let Ok(Some(comparison)) = self.compared(plan).await.map(|compared| compared.map(Arc::new)) else {
+            return others;
+        };
         let Some(now) = self.copy(&comparison, |_, _| Version::Now).await else { return others };
         let runs = now.run(&runner, commands, timeout).await;
         removed(now).await;

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use regex::Regex;
 use serde::Deserialize;
 
 /// Test runners of Python.
@@ -20,7 +21,7 @@ const MODULES: &[&str] = &[
 
 /// The table of conventions.
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct Conventions {
     /// Tests, as globs.
     tests: Vec<String>,
@@ -40,7 +41,14 @@ pub(super) struct Conventions {
     locks: Vec<String>,
     /// What configures tools that only count where a command names them, as globs.
     tools: BTreeMap<String, Vec<String>>,
-    /// Code that makes checks pass whatever it does, as regular expressions, with the endings of the files that it counts in.
+    /// Tests, tasks, and libraries that only tests use, as regular expressions, with the endings of the files that they
+    /// count in. So are the next three.
+    pub(super) test_code: BTreeMap<String, Vec<String>>,
+    /// What asserts.
+    pub(super) assertions: BTreeMap<String, Vec<String>>,
+    /// Comments that have a checker pass over what it would complain of.
+    pub(super) suppressions: BTreeMap<String, Vec<String>>,
+    /// Code that makes checks pass whatever it does.
     pub(super) patches: BTreeMap<String, Vec<String>>,
     /// Programs that checks use.
     pub(super) programs: Vec<String>,
@@ -177,6 +185,11 @@ pub(crate) fn check_glob(glob: &str) -> Result<(), String> {
         .build()
         .map(drop)
         .map_err(|error| error.kind().to_string())
+}
+
+/// Regular expressions of the table, with the endings of the files that they count in.
+pub(super) fn expressions(table: &BTreeMap<String, Vec<String>>) -> Vec<(Vec<String>, Regex)> {
+    table.iter().filter_map(|(regex, endings)| Some((endings.clone(), Regex::new(regex).ok()?))).collect()
 }
 
 /// What matches any of these patterns.
@@ -324,5 +337,8 @@ mod tests {
             assert_eq!(check_glob(glob), Ok(()), "{glob}");
         }
         assert!(check_glob("a[").is_err());
+        for expressions in [&table.test_code, &table.assertions, &table.suppressions, &table.patches] {
+            assert_eq!(super::expressions(expressions).len(), expressions.len());
+        }
     }
 }

@@ -7,6 +7,8 @@
 use serde_json::{Map, Value};
 use toml_edit::{DocumentMut, Item, Table, TableLike};
 
+use super::task_crates;
+
 /// A manifest beside its original.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Manifest {
@@ -127,6 +129,10 @@ pub(super) fn compare(path: &str, original: &[u8], now: &[u8]) -> Manifest {
     let (Ok(original), Ok(now)) = texts else { return Manifest::Other };
     match path.rsplit('/').next().unwrap_or(path) {
         "package.json" => package(original, now),
+        // The dependencies of tests that lie elsewhere are other checks.
+        "Cargo.toml" if task_crates::moved_dependencies(original, now) => {
+            Manifest::Changed(original.as_bytes().to_vec())
+        }
         "Cargo.toml" => toml(CARGO, original, now),
         "pyproject.toml" => toml(PYPROJECT, original, now),
         "go.mod" => go(original, now),

@@ -16,7 +16,10 @@ mod named;
 mod patches;
 mod replica;
 mod rust_code;
+mod suppressions;
+mod task_crates;
 mod toolchain;
+mod used_by_checks;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -24,7 +27,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rawko_core::facts::{CommandRun, Verification};
+use rawko_core::facts::{CheckResult, CommandRun, Verification};
 use rawko_core::integrity::{Baseline, ChangedChecks, Integrity, IntegrityResult, OriginalRun};
 use rawko_core::setup::VerifySetup;
 use rawko_tools::{CommandRunner, text_of};
@@ -276,6 +279,9 @@ impl IntegrityGuard {
         // The copy of the beginning has links to packages, so it may have been run with what the run put there.
         let is_sound = comparison.is_sound();
         let baseline = self.baseline(plan, &verification.runs).await.filter(|_| is_sound);
+        let failed = baseline.iter().flat_map(|baseline| &baseline.runs).filter(|run| run.result() == CheckResult::Failed);
+        let complaints: Vec<&str> = failed.map(|run| run.output.as_str()).collect();
+        let comparison = Arc::new(comparison.without_suppressions(&complaints.concat()));
         let mut changed = comparison.changed();
         changed.extend(miscounted(baseline.as_ref(), &verification.runs, false));
         let uncounted = uncounted(baseline.as_ref(), &verification.runs);
@@ -305,6 +311,14 @@ impl IntegrityGuard {
                 }
                 result
             }
+        };
+        let result = match (result, comparison.limit) {
+            (IntegrityResult::Intact | IntegrityResult::OriginalsPass, Some(limit)) => {
+                let runs = original.take().map(|original| original.runs).unwrap_or_default();
+                original = Some(OriginalRun { runs, problem: Some(limit.to_owned()) });
+                IntegrityResult::OriginalsUnknown
+            }
+            (result, _) => result,
         };
         let more = u32::try_from(changed.len().saturating_sub(LISTED)).unwrap_or(u32::MAX);
         changed.truncate(LISTED);
@@ -354,9 +368,9 @@ impl IntegrityGuard {
     }
 
     /// The checks now, compared with those of the beginning; `None` if the run changed nothing.
-    async fn compared(self: &Arc<Self>, plan: &VerifyPlan) -> Result<Option<Arc<Comparison>>, NotCompared> {
+    async fn compared(self: &Arc<Self>, plan: &VerifyPlan) -> Result<Option<Comparison>, NotCompared> {
         let (guard, own) = (Arc::clone(self), plan.clone());
-        Ok(tokio::task::spawn_blocking(move || guard.compare(&own)).await??.map(Arc::new))
+        Ok(tokio::task::spawn_blocking(move || guard.compare(&own)).await??)
     }
 
     fn compare(&self, plan: &VerifyPlan) -> Result<Option<Comparison>, CheckpointError> {

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use regex::Regex;
 
-use super::kinds::Conventions;
+use super::kinds::{self, Conventions};
 use super::rust_code;
 
 /// Largest file that is searched.
@@ -33,10 +33,7 @@ pub(super) fn undermines(path: &str, before: Option<&[u8]>, now: &[u8]) -> bool 
         return now.len() <= MAX_TEXT && rust_code::undermines(before, now);
     }
     static PATTERNS: OnceLock<Vec<(Vec<String>, Regex)>> = OnceLock::new();
-    let patterns = PATTERNS.get_or_init(|| {
-        let table = Conventions::get().patches.iter();
-        table.filter_map(|(regex, endings)| Some((endings.clone(), Regex::new(regex).ok()?))).collect()
-    });
+    let patterns = PATTERNS.get_or_init(|| kinds::expressions(&Conventions::get().patches));
     let text = |bytes| std::str::from_utf8(bytes).ok().filter(|text| text.len() <= MAX_TEXT);
     let Some(now) = text(now) else { return false };
     let before = before.and_then(text).unwrap_or_default();

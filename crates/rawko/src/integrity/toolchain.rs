@@ -162,6 +162,25 @@ impl Toolchain {
         (!is_recorded && !is_old).then(|| change(file, CheckChangeKind::Added))
     }
 
+    /// Whether a module of Python of that name is installed, in the project or for one of its interpreters.
+    pub(super) fn has_installed(&self, name: &str) -> bool {
+        let is_it = |path: &String| {
+            path.contains("-packages/")
+                && path.rsplit('/').next().is_some_and(|last| last.strip_suffix(".py").unwrap_or(last) == name)
+        };
+        let programs = self.programs.iter().filter(|(name, _)| name.starts_with("python"));
+        let places = programs.flat_map(|(_, program)| [&program.path, &program.target]);
+        let mut prefixes = places.filter_map(|path| path.parent()?.parent());
+        self.packages.keys().any(is_it)
+            || prefixes.any(|prefix| {
+                let lib = prefix.join("lib");
+                let versions = entries(&lib).into_iter().filter(|name| name.starts_with("python3"));
+                let mut folders = versions
+                    .flat_map(|version| ["site-packages", "dist-packages"].map(|it| lib.join(&version).join(it)));
+                folders.any(|it| it.join(name).is_dir() || it.join(format!("{name}.py")).is_file())
+            })
+    }
+
     /// Whether a file has not changed since: no program can set the time of its last status change.
     fn is_older(&self, path: &Path) -> bool {
         Stamp::of(path).is_some_and(|Stamp(_, _, changed)| changed < self.at)
@@ -222,9 +241,22 @@ impl Toolchain {
             let is_same = |path: &str| {
                 self.contents.get(path).is_some_and(|content| now.contents.get(path) == Some(content))
             };
-            let packages =
-                changes(&self.packages, &now.packages).filter(|(path, _)| was_there(path) && !is_same(path));
-            differences.lasting.extend(packages.map(|(path, how)| change(&path, how)));
+            // One that is found before that of a folder above.
+            let is_before = |path: &str| {
+                let (folder, name) = path.rsplit_once("node_modules/").unwrap_or_default();
+                let is_above = |known: &String| {
+                    let above = known.strip_suffix(name).and_then(|above| above.strip_suffix("node_modules/"));
+                    above.is_some_and(|above| above != folder && folder.starts_with(above))
+                };
+                !name.is_empty() && self.packages.keys().any(is_above)
+            };
+            for (path, how) in changes(&self.packages, &now.packages).filter(|(path, _)| !is_same(path)) {
+                if how == CheckChangeKind::Added && !was_there(&path) && is_before(&path) {
+                    differences.avoidable.push(change(&path, how));
+                } else if was_there(&path) {
+                    differences.lasting.push(change(&path, how));
+                }
+            }
         }
         differences
     }

@@ -17,9 +17,9 @@ use mentioned::belongs_to_checks;
 pub(super) use mentioned::{Checker, documents, is_expectation, mentioned};
 
 /// Scripts within scripts that are followed.
-const DEPTH: usize = 5;
+const DEPTH: usize = 64;
 /// Most bytes of a script that is followed.
-const MAX_SCRIPT: usize = 64 * 1024;
+const MAX_SCRIPT: usize = 1024 * 1024;
 
 /// Programs that run the file that is their first argument.
 const INTERPRETERS: &[&str] = &[
@@ -64,6 +64,8 @@ pub(super) struct Named {
     pub(super) globs: BTreeSet<String>,
     /// Every word of every command: tools such as linters are named by one.
     pub(super) words: BTreeSet<String>,
+    /// Whether a script was not followed, because it is too long or too deep.
+    pub(super) is_cut: bool,
 }
 
 /// What `commands` name. `read` gives the text of a file of the project at its beginning; `packages` are the paths of the
@@ -73,7 +75,13 @@ pub(super) fn named(
     packages: &[String],
     read: &dyn Fn(&str) -> Option<String>,
 ) -> Named {
-    let mut reader = Reader { read, packages, named: Named::default(), followed: BTreeSet::new() };
+    let mut reader = Reader {
+        read,
+        packages,
+        named: Named::default(),
+        followed: BTreeSet::new(),
+        compared: shell::compared(&commands.join("\n")),
+    };
     for command in commands {
         reader.script(command, "", "", 0);
     }
@@ -86,6 +94,8 @@ struct Reader<'a> {
     named: Named,
     /// Targets and scripts that were followed.
     followed: BTreeSet<String>,
+    /// Words of commands that compare: what writes to a file of that name is the source of a comparison.
+    compared: BTreeSet<String>,
 }
 
 impl Reader<'_> {
@@ -94,7 +104,10 @@ impl Reader<'_> {
         let mut folder = folder.to_owned();
         let mut left: Vec<String> = Vec::new();
         let mut loops: Vec<(String, Vec<String>)> = Vec::new();
-        for (command, is_source) in shell::commands(&shell::expanded(text, own_folder)) {
+        let text = shell::expanded(text, own_folder);
+        self.compared.extend(shell::compared(&text));
+        for (command, is_source) in shell::commands(&text) {
+            let is_source = is_source || shell::written(&command).is_some_and(|file| self.compared.contains(file));
             let words: Vec<&str> =
                 command.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect();
             match words.as_slice() {
@@ -117,7 +130,12 @@ impl Reader<'_> {
                         self.command(&words, &folder, depth);
                     }
                 }
-                _ => {}
+                // The code under test, unless its name says otherwise.
+                words => {
+                    for word in words.iter().filter(|word| belongs_to_checks(word)) {
+                        self.file(word, &folder, depth);
+                    }
+                }
             }
         }
     }
@@ -136,7 +154,9 @@ impl Reader<'_> {
         }
         self.named.words.extend(words.iter().map(|word| (*word).to_owned()));
         let is_file = |word: &str| (self.read)(&joined(folder, word)).is_some();
-        for file in shell::expectations(words.get(before..).unwrap_or_default(), &is_file) {
+        let inputs = shell::inputs(words).into_iter().filter(|file| is_file(file));
+        let expectations = shell::expectations(words.get(before..).unwrap_or_default(), &is_file);
+        for file in inputs.chain(expectations) {
             self.named.files.insert(joined(folder, file));
         }
         if !self.file(program, folder, depth) && !program.contains('/') {
@@ -153,10 +173,17 @@ impl Reader<'_> {
             }
         }
         self.discovered(arguments, folder);
-        if matches!(*program, "." | "source") {
-            self.interpreted(program, arguments, folder, depth);
-            let missing = arguments.first().filter(|file| !is_file(file) && !file.contains('$'));
-            self.named.missing.extend(missing.map(|file| joined(folder, file)));
+        if matches!(*program, "." | "source")
+            && let Some(file) = arguments.first().filter(|file| !file.contains('$'))
+        {
+            // What a check takes in is the code under test, unless its name says that it is a check.
+            if belongs_to_checks(file) {
+                self.file(file, folder, depth);
+            } else if let Some(text) = (self.read)(&joined(folder, file)) {
+                self.followed_text(&joined(folder, file), &text, folder, depth);
+            } else {
+                self.named.missing.insert(joined(folder, file));
+            }
         }
         if PRINTERS.contains(program) || shell::compares(program) {
             return;
@@ -168,6 +195,7 @@ impl Reader<'_> {
             match word.rsplit('/').next().unwrap_or(word) {
                 "make" | "gmake" => self.make(arguments, folder, depth),
                 "go" if arguments.first() == Some(&"run") => self.go_run(arguments, folder, depth),
+                "cargo" => self.cargo(arguments, folder),
                 "." | "source" => {}
                 name if INTERPRETERS.contains(&name) => self.interpreted(name, arguments, folder, depth),
                 _ if belongs_to_checks(word) => drop(self.file(word, folder, depth)),
@@ -246,12 +274,42 @@ impl Reader<'_> {
         let is_new = self.named.files.insert(path.clone());
         let first = text.lines().next().unwrap_or_default();
         let is_shell = path.ends_with(".sh") || (first.starts_with("#!") && first.contains("sh"));
-        if is_new && is_shell && depth < DEPTH && text.len() <= MAX_SCRIPT {
-            // Paths in a script are relative to where it was called, as a rule.
-            let own_folder = path.rsplit_once('/').map_or("", |(own, _)| own);
-            self.script(&text, folder, &relative(own_folder, folder), depth + 1);
+        if is_new && is_shell {
+            self.followed_text(&path, &text, folder, depth);
         }
         true
+    }
+
+    /// Reads the script `path`, once.
+    fn followed_text(&mut self, path: &str, text: &str, folder: &str, depth: usize) {
+        if !self.followed.insert(format!("{path}\0sh")) {
+            return;
+        }
+        if depth >= DEPTH || text.len() > MAX_SCRIPT {
+            self.named.is_cut = true;
+            return;
+        }
+        // Paths in a script are relative to where it was called, as a rule.
+        let own_folder = path.rsplit_once('/').map_or("", |(own, _)| own);
+        self.script(text, folder, &relative(own_folder, folder), depth + 1);
+    }
+
+    /// Takes in the package that cargo runs as a task: by an alias, or by a name that says that it is a check.
+    fn cargo(&mut self, arguments: &[&str], folder: &str) {
+        let Some(task) = arguments.iter().find(|word| !word.starts_with(['-', '+'])) else { return };
+        let settings = [".cargo/config.toml", ".cargo/config"].map(|file| (self.read)(&joined("", file)));
+        let alias = settings.into_iter().flatten().find_map(|text| cargo_alias(&text, task));
+        let is_alias = alias.is_some();
+        let words = alias.unwrap_or_else(|| arguments.iter().map(|word| (*word).to_owned()).collect());
+        let runs = words.iter().any(|word| matches!(word.as_str(), "run" | "r"));
+        let option = |word: &&String| matches!(word.as_str(), "-p" | "--package" | "--bin");
+        let after = words.iter().skip_while(|word| !option(word)).nth(1);
+        let joined_value = words.iter().find_map(|word| word.strip_prefix("--package="));
+        if let Some(package) = after.map(String::as_str).or(joined_value).filter(|_| runs)
+            && (is_alias || belongs_to_checks(package))
+        {
+            self.named.globs.insert(joined(folder, &format!("**/{package}/**/*.rs")));
+        }
     }
 
     fn make(&mut self, arguments: &[&str], folder: &str, depth: usize) {
@@ -274,11 +332,16 @@ impl Reader<'_> {
     }
 
     fn target(&mut self, makefile: &Makefile, target: &str, folder: &str, depth: usize) {
-        if depth >= DEPTH || !self.followed.insert(format!("{folder}\0make\0{target}")) {
+        if !self.followed.insert(format!("{folder}\0make\0{target}")) {
+            return;
+        }
+        if depth >= DEPTH {
+            self.named.is_cut = true;
             return;
         }
         self.named.targets.insert(joined(folder, target));
         let (needs, recipe) = makefile.rule(target);
+        self.compared.extend(shell::compared(&recipe.join("\n")));
         for command in recipe {
             self.script(&command, folder, "", depth + 1);
         }
@@ -331,6 +394,18 @@ impl Reader<'_> {
     }
 }
 
+/// The words that an alias of cargo stands for, by its settings.
+fn cargo_alias(settings: &str, name: &str) -> Option<Vec<String>> {
+    let settings = settings.parse::<toml_edit::DocumentMut>().ok()?;
+    let alias = settings.get("alias")?.get(name)?.as_value()?;
+    match alias {
+        toml_edit::Value::Array(words) => {
+            Some(words.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect())
+        }
+        words => Some(words.as_str()?.split_whitespace().map(str::to_owned).collect()),
+    }
+}
+
 /// The commands that a loop over `patterns` runs for `words`; none if they do not name its variable.
 fn turns<'a>(words: &[&'a str], variable: &str, patterns: &'a [String]) -> Vec<Vec<&'a str>> {
     let is_variable = |word: &str| word.strip_prefix('$') == Some(variable);
@@ -350,7 +425,7 @@ fn relative(to: &str, folder: &str) -> String {
 }
 
 /// A path relative to the project, without `.` and `..` where they can be resolved.
-fn joined(folder: &str, name: &str) -> String {
+pub(super) fn joined(folder: &str, name: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in folder.split('/').chain(name.split('/')) {
         match part {

@@ -1,7 +1,7 @@
 //! Shell text as far as it matters for the names in it: variables with constant values, the script's own folder, and which
 //! commands are only the source of what another one compares.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// How scripts name the folder that they are in.
 const OWN_FOLDER: &[&str] = &[
@@ -127,6 +127,37 @@ pub(super) fn commands(text: &str) -> Vec<(String, bool)> {
     commands
 }
 
+/// All words of commands that compare, and the files that others read.
+pub(super) fn compared(text: &str) -> BTreeSet<String> {
+    let text = text.replace("\\\n", " ");
+    let commands = text.split(['\n', ';', '&', '|', '(', ')', '{', '}']);
+    let words = commands.flat_map(|command| {
+        let words: Vec<&str> = command.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect();
+        let program = words.iter().find(|word| !matches!(**word, "!" | "if" | "then" | "@"));
+        let compares = program.is_some_and(|program| compares(program.trim_start_matches('@')));
+        if compares { words } else { inputs(&words) }
+    });
+    words.map(str::to_owned).collect()
+}
+
+/// The file that the output of a command goes to.
+pub(super) fn written(command: &str) -> Option<&str> {
+    let (before, after) = command.split_once('>')?;
+    let file = after.trim_start_matches('>').split_whitespace().next()?;
+    // `2> errors.txt` is not what it prints.
+    (!before.ends_with('2')).then(|| file.trim_matches(['"', '\'']))
+}
+
+/// The files that the input of a command comes from.
+pub(super) fn inputs<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    let after = words.windows(2).filter_map(|pair| match pair {
+        ["<", file] => Some(*file),
+        _ => None,
+    });
+    let joined = words.iter().filter_map(|word| word.strip_prefix('<'));
+    after.chain(joined.filter(|file| !file.is_empty() && !file.starts_with(['<', '(', '&']))).collect()
+}
+
 /// Takes the insides of `$(…)`, `<(…)` and backquotes out of a line.
 fn without_substitutions(line: &str) -> (String, Vec<String>) {
     let (mut outer, mut inner) = (String::new(), Vec::new());
@@ -221,6 +252,18 @@ mod tests {
                 commands.iter().map(|(command, is_source)| (command.trim(), *is_source)).collect();
             assert_eq!(got, expected, "{text}");
         }
+    }
+
+    #[test]
+    fn files_between_commands_are_known() {
+        let compared = compared("@python3 app.py > out.txt\n\t@grep -qx 5 out.txt\ndone < cases.lst");
+        assert!(compared.contains("out.txt") && compared.contains("cases.lst"));
+        assert!(!compared.contains("app.py"));
+        assert_eq!(written("python3 app.py > out.txt"), Some("out.txt"));
+        assert_eq!(written("python3 app.py >>\"out.txt\" 2>&1"), Some("out.txt"));
+        assert_eq!(written("./test.sh 2> errors"), None);
+        assert_eq!(inputs(&["done", "<", "cases.lst"]), ["cases.lst"]);
+        assert_eq!(inputs(&["done", "<cases.lst", "<<E", "<(x)"]), ["cases.lst"]);
     }
 
     #[test]
