@@ -229,6 +229,11 @@ impl Integrity {
                     "the run changed what checks it ({list}), and the original checks fail on the new code"
                 ),
             ),
+            IntegrityResult::OriginalsUnknown if self.changed.is_empty() => (
+                DoubtReason::ChecksChanged,
+                "whether the run changed what checks it is not known: the checks name more files than rawko follows"
+                    .to_owned(),
+            ),
             IntegrityResult::OriginalsUnknown => (
                 DoubtReason::ChecksChanged,
                 format!("the run changed what checks it ({list}), and the original checks could not be run"),

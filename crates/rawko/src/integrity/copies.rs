@@ -119,7 +119,7 @@ impl IntegrityGuard {
 
     /// Whether the commands pass in a copy of the tree as it is. Else what failed in a copy of the first tree says nothing: it
     /// may have lacked what git ignores.
-    async fn passes_in_a_copy(&self, plan: &VerifyPlan, comparison: &Arc<Comparison>) -> bool {
+    pub(super) async fn passes_in_a_copy(&self, plan: &VerifyPlan, comparison: &Arc<Comparison>) -> bool {
         if comparison.is_bound {
             return false;
         }

@@ -21,6 +21,8 @@ use rawko_tools::temporary::{self, TemporaryFolder};
 const TARGET: &str = "target";
 /// Most files and folders beside the repository that are linked.
 const MAX_NEIGHBOURS: usize = 1000;
+/// Most folders of packages that commands may write to.
+const MAX_LAYERED: usize = 32;
 /// Largest ignored file that is copied; a larger one is linked.
 const MAX_COPIED: u64 = 16 * 1024 * 1024;
 
@@ -33,8 +35,9 @@ pub(super) struct Replica {
     project: PathBuf,
     /// The repository that it is a copy of.
     toplevel: PathBuf,
-    /// What builds of Rust left there, where it is used.
-    target: Option<PathBuf>,
+    /// Folders of the original that commands may write to for themselves: installed packages, in which runners keep caches,
+    /// and what builds of Rust left, where it is used.
+    layered: Vec<PathBuf>,
 }
 
 impl Replica {
@@ -68,6 +71,8 @@ impl Replica {
         trees.write(&project, choose)?;
         // Without a repository, commands that ask git say so.
         let _ = trees.git_folders().map(|from| repository(&from, &root.join(".git")));
+        let target = with_target.then(|| original.join(TARGET));
+        let mut layered: Vec<PathBuf> = target.into_iter().filter(|target| target.is_dir()).collect();
         for entry in entries {
             let path = entry.trim_end_matches('/');
             let name = path.rsplit('/').next().unwrap_or(path);
@@ -81,10 +86,12 @@ impl Replica {
             }
             if to.symlink_metadata().is_err() {
                 take_over(original, Path::new(path), &to).map_err(wrong(&to))?;
+                if Conventions::get().is_dependencies(name) && to.is_symlink() && layered.len() < MAX_LAYERED {
+                    layered.push(original.join(path));
+                }
             }
         }
-        let target = with_target.then(|| original.join(TARGET)).filter(|target| target.is_dir());
-        Ok(Self { folder, root, project, toplevel: toplevel.to_owned(), target })
+        Ok(Self { folder, root, project, toplevel: toplevel.to_owned(), layered })
     }
 
     /// Makes these programs be found by their names before any other.
@@ -120,8 +127,8 @@ impl Replica {
         // Beside the copy are links to the neighbours of the project.
         let around = self.root.parent().unwrap_or(&self.root);
         let mut runner = runner.within(&self.project).seeing(around).seeing(&self.toplevel);
-        if let Some(target) = &self.target {
-            runner = runner.layering(target);
+        if runner.has_layers() {
+            runner = self.layered.iter().fold(runner, |runner, folder| runner.layering(folder));
         }
         if self.programs().is_dir() {
             runner = runner.finding(self.programs());
