@@ -283,8 +283,10 @@ impl Verification {
         if let Some(doubt) = self.integrity.as_ref().and_then(Integrity::doubt) {
             return Some(doubt);
         }
-        // The original checks ran tests of their own.
-        let is_proven = self.integrity.as_ref().is_some_and(|it| it.result == IntegrityResult::OriginalsPass);
+        // The original checks may have run tests of their own.
+        let ran =
+            |original: &OriginalRun| original.passed() && !original.runs.iter().all(CommandRun::ran_no_test);
+        let is_proven = self.original.as_ref().is_some_and(ran);
         if self.nothing_ran && !is_proven {
             return doubt(
                 DoubtReason::NothingToRun,

@@ -79,7 +79,8 @@ impl Comparison {
         let is_check = |path: &str| files.is_test(path) || files.is_config(path);
         is_cut |= !follow(&trees, &fates, &is_check, &mut named);
         task_crates::find(&trees, &fates, &mut named);
-        is_cut |= !used_by_checks::find(&trees, &fates, &is_check, &mut named);
+        let data: BTreeSet<String> = before.changed_data(now, commands_began);
+        is_cut |= !used_by_checks::find(&trees, &fates, &data, &is_check, &mut named);
         let lost = fates.iter().filter(|(_, fate)| matches!(fate, Fate::Changed | Fate::Deleted));
         let in_modules =
             lost.filter(|(path, _)| is_test_module(&trees, path, 0) || is_documentation(&trees, path));
@@ -152,6 +153,8 @@ impl Comparison {
         }
         let mut differences = before.differences(now, dependencies_changed, commands_began);
         differences.lasting.extend(undermining);
+        let of_checks = data.into_iter().filter(|path| named.contains(path) && !fates.contains_key(path));
+        differences.lasting.extend(of_checks.map(|path| CheckChange { path, how: CheckChangeKind::Changed }));
         differences.lasting.extend(ignored.iter().filter_map(|file| before.newer_file(file, project)));
         differences.lasting.extend(adopted.programs);
         Self {
@@ -168,17 +171,20 @@ impl Comparison {
         }
     }
 
-    /// Takes comments that have a checker pass over something out of the files in which it complained at the beginning:
-    /// `output` is what it said.
+    /// Takes comments that have a checker pass over old code out of the changed files. `output` is what the checks said at
+    /// the beginning, where they failed.
     pub(super) fn without_suppressions(mut self, output: &str) -> Self {
         let changed = self.trees.fates().into_iter();
-        let changed = changed.filter(|(path, fate)| *fate == Fate::Changed && !self.versions.contains_key(path));
-        let complained = changed.filter(|(path, _)| output.contains(path.as_str()));
-        let paths: Vec<String> = complained.map(|(path, _)| path).collect();
+        let changed =
+            changed.filter(|(path, fate)| *fate == Fate::Changed && !self.versions.contains_key(path));
+        let paths: Vec<String> = changed.map(|(path, _)| path).collect();
         for path in paths {
             let first = self.trees.content(&path, &Version::First);
             let now = self.trees.content(&path, &Version::Now);
-            if let Some(content) = first.zip(now).and_then(|(first, now)| suppressions::removed(&path, &first, &now)) {
+            let complained = output.contains(path.as_str());
+            let removed =
+                |(first, now): (Vec<u8>, Vec<u8>)| suppressions::removed(&path, &first, &now, complained);
+            if let Some(content) = first.zip(now).and_then(removed) {
                 self.versions.insert(path.clone(), Version::Content(content));
                 self.changed.push(CheckChange { path, how: CheckChangeKind::Undermines });
             }
@@ -274,7 +280,8 @@ impl<'a> Newcomers<'a> {
         let folders = folders.chain(self.modules.iter().filter_map(|check| Some(check.rsplit_once('/')?.0)));
         let folders: BTreeSet<&str> = folders.collect();
         folders.into_iter().any(|folder| {
-            let rest = if folder.is_empty() { Some(module) } else { module.strip_prefix(&format!("{folder}/")) };
+            let rest =
+                if folder.is_empty() { Some(module) } else { module.strip_prefix(&format!("{folder}/")) };
             let Some(package) = rest.and_then(|rest| rest.split('/').next()) else { return false };
             let place = if folder.is_empty() { package.to_owned() } else { format!("{folder}/{package}") };
             let was_there = |(path, fate): (&String, &Fate)| {

@@ -279,7 +279,10 @@ impl IntegrityGuard {
         // The copy of the beginning has links to packages, so it may have been run with what the run put there.
         let is_sound = comparison.is_sound();
         let baseline = self.baseline(plan, &verification.runs).await.filter(|_| is_sound);
-        let failed = baseline.iter().flat_map(|baseline| &baseline.runs).filter(|run| run.result() == CheckResult::Failed);
+        let failed = baseline
+            .iter()
+            .flat_map(|baseline| &baseline.runs)
+            .filter(|run| run.result() == CheckResult::Failed);
         let complaints: Vec<&str> = failed.map(|run| run.output.as_str()).collect();
         let comparison = Arc::new(comparison.without_suppressions(&complaints.concat()));
         let mut changed = comparison.changed();

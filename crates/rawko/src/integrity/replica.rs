@@ -86,7 +86,8 @@ impl Replica {
             }
             if to.symlink_metadata().is_err() {
                 take_over(original, Path::new(path), &to).map_err(wrong(&to))?;
-                if Conventions::get().is_dependencies(name) && to.is_symlink() && layered.len() < MAX_LAYERED {
+                if Conventions::get().is_dependencies(name) && to.is_symlink() && layered.len() < MAX_LAYERED
+                {
                     layered.push(original.join(path));
                 }
             }

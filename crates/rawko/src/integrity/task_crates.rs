@@ -17,7 +17,8 @@ pub(super) fn find(trees: &Trees, fates: &BTreeMap<String, Fate>, named: &mut BT
     }
     let manifests: Vec<String> = trees.first_paths().filter(|path| is_manifest(path)).collect();
     let texts = trees.first_contents(&manifests);
-    let texts = texts.iter().filter_map(|(path, text)| Some((path.as_str(), std::str::from_utf8(text).ok()?)));
+    let texts =
+        texts.iter().filter_map(|(path, text)| Some((path.as_str(), std::str::from_utf8(text).ok()?)));
     let folders = of_tests_alone(texts);
     let is_below = |path: &String| folders.iter().any(|folder| path.starts_with(&format!("{folder}/")));
     named.extend(changed.into_iter().filter(is_below));
@@ -74,7 +75,8 @@ fn of_tests_alone<'a>(manifests: impl Iterator<Item = (&'a str, &'a str)>) -> BT
             }
         };
         take(document.as_table());
-        let targets = document.get("target").and_then(Item::as_table_like).into_iter().flat_map(TableLike::iter);
+        let targets =
+            document.get("target").and_then(Item::as_table_like).into_iter().flat_map(TableLike::iter);
         targets.filter_map(|(_, target)| target.as_table_like()).for_each(take);
     }
     of_tests.difference(&of_work).cloned().collect()
@@ -103,10 +105,22 @@ mod tests {
     fn crates_of_tests_alone_are_known() {
         let dev = "[dev-dependencies]\nnear = { path = \"../near\" }\nserde = \"1\"\n";
         check(&[("a/Cargo.toml", dev)], &["near"]);
-        check(&[("a/Cargo.toml", dev), ("b/Cargo.toml", "[dependencies]\nnear = { path = \"../near\" }\n")], &[]);
-        check(&[("a/Cargo.toml", dev), ("b/Cargo.toml", "[target.'cfg(unix)'.dependencies]\nnear.path = \"../near\"\n")], &[]);
+        check(
+            &[("a/Cargo.toml", dev), ("b/Cargo.toml", "[dependencies]\nnear = { path = \"../near\" }\n")],
+            &[],
+        );
+        check(
+            &[
+                ("a/Cargo.toml", dev),
+                ("b/Cargo.toml", "[target.'cfg(unix)'.dependencies]\nnear.path = \"../near\"\n"),
+            ],
+            &[],
+        );
         let top = "[workspace.dependencies]\nnear = { path = \"x/near\" }\n";
-        check(&[("Cargo.toml", top), ("a/Cargo.toml", "[dev-dependencies]\nnear.workspace = true\n")], &["x/near"]);
+        check(
+            &[("Cargo.toml", top), ("a/Cargo.toml", "[dev-dependencies]\nnear.workspace = true\n")],
+            &["x/near"],
+        );
         check(
             &[
                 ("Cargo.toml", top),

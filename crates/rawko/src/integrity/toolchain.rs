@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::kinds::{CheckFiles, Conventions};
 use super::manifest;
-use super::named::is_expectation;
+use super::named::{is_data, is_expectation};
 
 /// Most files that are looked at; beyond, nothing is known.
 const MAX_FILES: usize = 60_000;
@@ -46,6 +46,14 @@ impl Stamp {
             time(found.ctime(), found.ctime_nsec()),
         ))
     }
+
+    /// Whether it is of a file that tests write, and was written by commands that began then.
+    fn is_written(&self, path: &str, commands_began: Option<i128>) -> bool {
+        let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
+        WRITTEN.contains(&ending)
+            && !is_expectation(path)
+            && commands_began.is_some_and(|began| self.2 >= began)
+    }
 }
 
 /// A program as it is found by its name.
@@ -72,6 +80,9 @@ pub(super) struct Toolchain {
     contents: BTreeMap<String, String>,
     /// Files that git ignores and that are checks by convention.
     ignored: BTreeMap<String, Stamp>,
+    /// Files of data that git ignores.
+    #[serde(default)]
+    data: BTreeMap<String, Stamp>,
     /// Settings outside of the project: a digest of each one's stamps.
     outside: BTreeMap<String, String>,
     /// When they were looked at, in nanoseconds.
@@ -137,7 +148,8 @@ impl Toolchain {
 
     /// Names everything in them, except what git ignores and is no check.
     pub(super) fn digest(&self) -> String {
-        let checks = Self { entries: BTreeSet::new(), at: 0, ..self.clone() };
+        let (entries, data) = (BTreeSet::new(), BTreeMap::new());
+        let checks = Self { entries, data, at: 0, ..self.clone() };
         hex::encode(Sha256::digest(serde_json::to_vec(&checks).unwrap_or_default()))
     }
 
@@ -166,7 +178,10 @@ impl Toolchain {
     pub(super) fn has_installed(&self, name: &str) -> bool {
         let is_it = |path: &String| {
             path.contains("-packages/")
-                && path.rsplit('/').next().is_some_and(|last| last.strip_suffix(".py").unwrap_or(last) == name)
+                && path
+                    .rsplit('/')
+                    .next()
+                    .is_some_and(|last| last.strip_suffix(".py").unwrap_or(last) == name)
         };
         let programs = self.programs.iter().filter(|(name, _)| name.starts_with("python"));
         let places = programs.flat_map(|(_, program)| [&program.path, &program.target]);
@@ -175,10 +190,20 @@ impl Toolchain {
             || prefixes.any(|prefix| {
                 let lib = prefix.join("lib");
                 let versions = entries(&lib).into_iter().filter(|name| name.starts_with("python3"));
-                let mut folders = versions
-                    .flat_map(|version| ["site-packages", "dist-packages"].map(|it| lib.join(&version).join(it)));
+                let mut folders = versions.flat_map(|version| {
+                    ["site-packages", "dist-packages"].map(|it| lib.join(&version).join(it))
+                });
                 folders.any(|it| it.join(name).is_dir() || it.join(format!("{name}.py")).is_file())
             })
+    }
+
+    /// Ignored files of data that are not as they were, and that commands which began at `commands_began` did not write.
+    pub(super) fn changed_data(&self, now: &Self, commands_began: Option<i128>) -> BTreeSet<String> {
+        let changed = changes(&self.data, &now.data).filter(|(path, how)| {
+            let is_written = now.data.get(path).is_some_and(|stamp| stamp.is_written(path, commands_began));
+            *how != CheckChangeKind::Added && !is_written
+        });
+        changed.map(|(path, _)| path).collect()
     }
 
     /// Whether a file has not changed since: no program can set the time of its last status change.
@@ -217,13 +242,8 @@ impl Toolchain {
         if self.truncated || now.truncated {
             return differences;
         }
-        let by_commands = |path: &String| {
-            let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
-            let stamp = now.ignored.get(path).map(|Stamp(_, _, changed)| *changed);
-            WRITTEN.contains(&ending)
-                && !is_expectation(path)
-                && stamp.zip(commands_began).is_some_and(|(stamp, began)| stamp >= began)
-        };
+        let by_commands =
+            |path: &String| now.ignored.get(path).is_some_and(|stamp| stamp.is_written(path, commands_began));
         for (path, how) in changes(&self.ignored, &now.ignored) {
             if how == CheckChangeKind::Changed && by_commands(&path) {
                 continue;
@@ -245,7 +265,8 @@ impl Toolchain {
             let is_before = |path: &str| {
                 let (folder, name) = path.rsplit_once("node_modules/").unwrap_or_default();
                 let is_above = |known: &String| {
-                    let above = known.strip_suffix(name).and_then(|above| above.strip_suffix("node_modules/"));
+                    let above =
+                        known.strip_suffix(name).and_then(|above| above.strip_suffix("node_modules/"));
                     above.is_some_and(|above| above != folder && folder.starts_with(above))
                 };
                 !name.is_empty() && self.packages.keys().any(is_above)
@@ -344,6 +365,10 @@ impl Walk<'_> {
             && let Some(stamp) = Stamp::of(&self.place.project.join(path))
         {
             self.found.ignored.insert(path.to_owned(), stamp);
+        } else if is_data(path)
+            && let Some(stamp) = Stamp::of(&self.place.project.join(path))
+        {
+            self.found.data.insert(path.to_owned(), stamp);
         }
     }
 

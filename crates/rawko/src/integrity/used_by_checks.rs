@@ -2,7 +2,7 @@
 //!
 //! A changed file counts where both hold: it is made of what checks are made of (the table is in `kinds.json`), and no code
 //! imports it that is no check itself. Assertions alone are in honest code, too; so a file that has nothing but them counts
-//! only if the run changed or removed one.
+//! only if the run changed or removed one. So does a file of data that a check names and other code does not.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -10,6 +10,7 @@ use std::sync::OnceLock;
 use regex::Regex;
 
 use super::kinds::{self, Conventions};
+use super::named;
 use crate::checkpoint::{Fate, Trees, Version};
 
 /// Files that are searched for imports.
@@ -19,33 +20,55 @@ const AT_ONCE: usize = 500;
 /// Largest text that is searched.
 const MAX_TEXT: usize = 1024 * 1024;
 
-/// Adds to `named` the files that only checks use. `is_check` knows the checks by their paths. Returns whether all code
-/// was searched.
+/// Adds to `named` the files that only checks use, of those that changed, and of the `data` that git ignores. `is_check`
+/// knows the checks by their paths. Returns whether all code was searched.
 pub(super) fn find(
     trees: &Trees,
     fates: &BTreeMap<String, Fate>,
+    data: &BTreeSet<String>,
     is_check: &dyn Fn(&str) -> bool,
-    named: &mut BTreeSet<String>,
+    found: &mut BTreeSet<String>,
 ) -> bool {
     let mut candidates: Vec<Candidate> = Vec::new();
     let lost = fates.iter().filter(|(_, fate)| matches!(fate, Fate::Changed | Fate::Deleted));
-    for (path, _) in lost.filter(|(path, _)| !is_check(path) && !named.contains(*path)) {
+    let lost = lost.map(|(path, _)| path).filter(|path| !is_check(path) && !found.contains(*path));
+    for path in lost.chain(data) {
         let Some(family) = family(path) else { continue };
-        let text = |version| String::from_utf8(trees.content(path, &version)?).ok();
-        let Some(first) = text(Version::First).filter(|text| text.len() <= MAX_TEXT) else { continue };
-        let now = text(Version::Now).unwrap_or_default();
-        let needs_importer = !made_of(path, &first, Part::Tests);
-        if needs_importer && !loses_assertions(path, &first, &now) {
-            continue;
-        }
+        let needs_importer = match family {
+            Family::Data => true,
+            _ => {
+                let text = |version| String::from_utf8(trees.content(path, &version)?).ok();
+                let Some(first) = text(Version::First).filter(|text| text.len() <= MAX_TEXT) else {
+                    continue;
+                };
+                let now = text(Version::Now).unwrap_or_default();
+                let is_test = made_of(path, &first, Part::Tests);
+                if !is_test && !loses_assertions(path, &first, &now) {
+                    continue;
+                }
+                !is_test
+            }
+        };
         if let Some(imports) = family.import_of(path) {
-            candidates.push(Candidate { path: path.clone(), family, imports, needs_importer, by: BTreeSet::new() });
+            candidates.push(Candidate {
+                path: path.clone(),
+                family,
+                imports,
+                needs_importer,
+                by: BTreeSet::new(),
+            });
         }
     }
     if candidates.is_empty() {
         return true;
     }
-    let code: Vec<String> = trees.first_paths().filter(|path| family(path).is_some()).collect();
+    let searches_all = candidates.iter().any(|candidate| candidate.family == Family::Data);
+    let is_searched = |path: &String| match family(path) {
+        Some(Family::Data) => false,
+        Some(_) => true,
+        None => searches_all && named::is_source(path),
+    };
+    let code: Vec<String> = trees.first_paths().filter(is_searched).collect();
     for some in code[..code.len().min(SEARCHED)].chunks(AT_ONCE) {
         for (path, content) in trees.first_contents(some) {
             let text = String::from_utf8_lossy(&content);
@@ -56,14 +79,14 @@ pub(super) fn find(
     }
     // Helpers of helpers follow.
     loop {
-        let is_theirs = |path: &String| is_check(path) || named.contains(path);
-        let found = candidates.iter().position(|candidate| {
-            !named.contains(&candidate.path)
+        let is_theirs = |path: &String| is_check(path) || found.contains(path);
+        let next = candidates.iter().position(|candidate| {
+            !found.contains(&candidate.path)
                 && candidate.by.iter().all(is_theirs)
                 && !(candidate.needs_importer && candidate.by.is_empty())
         });
-        match found {
-            Some(at) => named.insert(candidates.swap_remove(at).path),
+        match next {
+            Some(at) => found.insert(candidates.swap_remove(at).path),
             None => return code.len() <= SEARCHED,
         };
     }
@@ -82,7 +105,9 @@ struct Candidate {
 
 impl Candidate {
     fn is_imported(&self, path: &str, text: &str) -> bool {
-        path != self.path && family(path) == Some(self.family) && self.imports.is_match(text)
+        path != self.path
+            && (self.family == Family::Data || family(path) == Some(self.family))
+            && self.imports.is_match(text)
     }
 }
 
@@ -93,6 +118,8 @@ enum Family {
     Script,
     Go,
     Shell,
+    /// Any code may name data.
+    Data,
 }
 
 fn family(path: &str) -> Option<Family> {
@@ -101,7 +128,7 @@ fn family(path: &str) -> Option<Family> {
         "js" | "mjs" | "cjs" | "ts" | "mts" | "cts" | "jsx" | "tsx" => Some(Family::Script),
         "go" => Some(Family::Go),
         "sh" | "bash" => Some(Family::Shell),
-        _ => None,
+        _ => named::is_data(path).then_some(Family::Data),
     }
 }
 
@@ -120,7 +147,10 @@ impl Family {
                 format!(r#"["'`](?:[\w./@-]*/)?{}(?:\.[cm]?[jt]sx?)?/?["'`]"#, name(kinds::module(path)?))
             }
             // A package is a folder.
-            Self::Go => format!(r#""(?:[\w./-]*/)?{}""#, name(path.rsplit_once('/').map_or("", |(folder, _)| folder))),
+            Self::Go => {
+                format!(r#""(?:[\w./-]*/)?{}""#, name(path.rsplit_once('/').map_or("", |(folder, _)| folder)))
+            }
+            Self::Data => format!(r"(?:^|[^\w.-]){}(?:[^\w.]|$)", name(path)),
             Self::Shell => format!(r"(?m)(?:^|[;&|({{]|\bthen|\bdo)\s*(?:\.|source)\s+[^\n;]*{}", name(path)),
         };
         Regex::new(&text).ok()
@@ -139,7 +169,10 @@ enum Part {
 fn patterns(part: Part) -> &'static [(Vec<String>, Regex)] {
     static TABLE: OnceLock<BTreeMap<Part, Vec<(Vec<String>, Regex)>>> = OnceLock::new();
     let table = TABLE.get_or_init(|| {
-        let parts = [(Part::Tests, &Conventions::get().test_code), (Part::Assertions, &Conventions::get().assertions)];
+        let parts = [
+            (Part::Tests, &Conventions::get().test_code),
+            (Part::Assertions, &Conventions::get().assertions),
+        ];
         parts.into_iter().map(|(part, table)| (part, kinds::expressions(table))).collect()
     });
     table.get(&part).map(Vec::as_slice).unwrap_or_default()
@@ -202,9 +235,17 @@ mod tests {
         let first = "def expect(a, b):\n    assert a == b\n    return a\n";
         assert!(loses_assertions("a.py", first, "def expect(a, b):\n    return a\n"));
         assert!(loses_assertions("a.py", first, "def expect(a, b):\n    assert a or b\n    return a\n"));
-        assert!(!loses_assertions("a.py", first, "def expect(a, b):\n  if b:\n    assert a == b\n  return b\n"));
+        assert!(!loses_assertions(
+            "a.py",
+            first,
+            "def expect(a, b):\n  if b:\n    assert a == b\n  return b\n"
+        ));
         assert!(loses_assertions("a.sh", "[ $1 = $2 ] || exit 1\n", ":\n"));
-        assert!(!loses_assertions("a.sh", "add() { echo $(($1 - $2)); }\n", "add() { echo $(($1 + $2)); }\n"));
+        assert!(!loses_assertions(
+            "a.sh",
+            "add() { echo $(($1 - $2)); }\n",
+            "add() { echo $(($1 + $2)); }\n"
+        ));
     }
 
     #[track_caller]
@@ -226,7 +267,9 @@ mod tests {
         }
         check_import("common/compare.py", "from common import other\n# compare", false);
         check_import("common/__init__.py", "import common", true);
-        for text in ["require('./compare')", "import x from '../common/compare.js'", "export * from \"./compare\""] {
+        for text in
+            ["require('./compare')", "import x from '../common/compare.js'", "export * from \"./compare\""]
+        {
             check_import("common/compare.ts", text, true);
         }
         check_import("common/compare.js", "const compare = require('./other')", false);

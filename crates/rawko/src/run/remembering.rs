@@ -9,7 +9,8 @@ use std::time::Duration;
 use rawko_core::Timestamp;
 use rawko_core::agent::Importance;
 use rawko_core::memory::{
-    Draft, Header, MemoryUse, Pattern, Query, Recalled, RecalledMemory, Recipient, Confirmation, Use, holds_token,
+    Confirmation, Draft, Header, MemoryUse, Pattern, Query, Recalled, RecalledMemory, Recipient, Use,
+    holds_token,
 };
 use rawko_core::session::{EffectAnswer, KeptMemory};
 use rawko_core::setup::AgentSetup;

@@ -99,7 +99,8 @@ impl Makefile {
     }
 
     fn command(&self, text: &str) -> String {
-        substituted(text.trim().trim_start_matches(['@', '-', '+']), &self.variables)
+        // `$$` is a dollar of the shell.
+        substituted(text.trim().trim_start_matches(['@', '-', '+']), &self.variables).replace("$$", "$")
     }
 }
 

@@ -16,8 +16,10 @@ const EXPECTATIONS: &[&str] =
     &["want", "expect", "golden", "reference", "snapshot", "baseline", "fixture", "correct"];
 /// Endings of files that hold data and nothing else. Data outside of test folders may be the work's own, unless its name
 /// says that it is expected.
-const DATA: &[&str] =
-    &["txt", "csv", "tsv", "out", "dat", "golden", "want", "expected", "snap", "jsonl", "ndjson", "bin"];
+const DATA: &[&str] = &[
+    "txt", "csv", "tsv", "out", "dat", "golden", "want", "expected", "snap", "jsonl", "ndjson", "bin", "db",
+    "sqlite", "sqlite3", "lst",
+];
 /// Endings of source code.
 const SOURCE: &[&str] = &[
     "py", "js", "mjs", "cjs", "ts", "mts", "cts", "jsx", "tsx", "rs", "go", "c", "cc", "cpp", "h", "hpp",
@@ -104,7 +106,7 @@ pub(in super::super) fn mentioned(
     for literal in [text, &pieced].iter().flat_map(|text| patterns.literal.captures_iter(text)) {
         let Some(literal) = literal.get(1) else { continue };
         let places = ancestors(folder).map(|place| joined(place, literal.as_str()));
-        found.extend(places.filter(|place| is_data(place, folder) && is_file(place)));
+        found.extend(places.filter(|place| is_its_data(place, folder) && is_file(place)));
     }
     for import in patterns.python.captures_iter(text).filter(|_| path.ends_with(".py")) {
         for module in import.iter().skip(1).flatten() {
@@ -187,15 +189,30 @@ fn ancestors(folder: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// `folder`: that of the check which names it.
-fn is_data(path: &str, folder: &str) -> bool {
-    let name = name(path).to_lowercase();
-    let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
+/// Whether it belongs to the check in `folder` which names it.
+fn is_its_data(path: &str, folder: &str) -> bool {
     let is_beside = !folder.is_empty() && path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
-    let is_the_works = WORK.iter().any(|word| name.contains(word));
-    !is_the_works
-        && !SOURCE.contains(&ending)
-        && ((is_beside && DATA.contains(&ending)) || is_expectation(path))
+    let is_source = SOURCE.contains(&ending(path));
+    !is_the_works(path) && !is_source && ((is_beside && is_data(path)) || is_expectation(path))
+}
+
+/// Whether a file holds data and nothing else.
+pub(in super::super) fn is_data(path: &str) -> bool {
+    DATA.contains(&ending(path).to_lowercase().as_str()) && !is_the_works(path)
+}
+
+/// Whether it holds source code.
+pub(in super::super) fn is_source(path: &str) -> bool {
+    SOURCE.contains(&ending(path))
+}
+
+fn is_the_works(path: &str) -> bool {
+    let name = name(path).to_lowercase();
+    WORK.iter().any(|word| name.contains(word))
+}
+
+fn ending(path: &str) -> &str {
+    name(path).rsplit_once('.').map_or("", |(_, ending)| ending)
 }
 
 /// The words of a name: `testUtil-a.py` has four.

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use makefile::Makefile;
 use mentioned::belongs_to_checks;
-pub(super) use mentioned::{Checker, documents, is_expectation, mentioned};
+pub(super) use mentioned::{Checker, documents, is_data, is_expectation, is_source, mentioned};
 
 /// Scripts within scripts that are followed.
 const DEPTH: usize = 64;
@@ -107,7 +107,8 @@ impl Reader<'_> {
         let text = shell::expanded(text, own_folder);
         self.compared.extend(shell::compared(&text));
         for (command, is_source) in shell::commands(&text) {
-            let is_source = is_source || shell::written(&command).is_some_and(|file| self.compared.contains(file));
+            let is_source =
+                is_source || shell::written(&command).is_some_and(|file| self.compared.contains(file));
             let words: Vec<&str> =
                 command.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect();
             match words.as_slice() {
@@ -154,11 +155,12 @@ impl Reader<'_> {
         }
         self.named.words.extend(words.iter().map(|word| (*word).to_owned()));
         let is_file = |word: &str| (self.read)(&joined(folder, word)).is_some();
-        let inputs = shell::inputs(words).into_iter().filter(|file| is_file(file));
+        let (patterns, inputs): (Vec<&str>, Vec<&str>) =
+            shell::inputs(words).into_iter().partition(|file| file.contains(['*', '?']));
+        let inputs = inputs.into_iter().filter(|file| is_file(file));
         let expectations = shell::expectations(words.get(before..).unwrap_or_default(), &is_file);
-        for file in inputs.chain(expectations) {
-            self.named.files.insert(joined(folder, file));
-        }
+        self.named.files.extend(inputs.chain(expectations).map(|file| joined(folder, file)));
+        self.named.globs.extend(patterns.into_iter().map(|pattern| joined(folder, pattern)));
         if !self.file(program, folder, depth) && !program.contains('/') {
             self.named.programs.insert((*program).to_owned());
         }

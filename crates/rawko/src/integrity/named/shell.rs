@@ -132,7 +132,8 @@ pub(super) fn compared(text: &str) -> BTreeSet<String> {
     let text = text.replace("\\\n", " ");
     let commands = text.split(['\n', ';', '&', '|', '(', ')', '{', '}']);
     let words = commands.flat_map(|command| {
-        let words: Vec<&str> = command.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect();
+        let words: Vec<&str> =
+            command.split_whitespace().map(|word| word.trim_matches(['"', '\''])).collect();
         let program = words.iter().find(|word| !matches!(**word, "!" | "if" | "then" | "@"));
         let compares = program.is_some_and(|program| compares(program.trim_start_matches('@')));
         if compares { words } else { inputs(&words) }
