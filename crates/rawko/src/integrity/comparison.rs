@@ -62,7 +62,7 @@ impl Comparison {
         let read = |path: &str| String::from_utf8(trees.content(path, &Version::First)?).ok();
         let packages: Vec<String> =
             trees.first_paths().filter(|path| path.ends_with("package.json")).collect();
-        let Named { files: mut named, targets, missing, globs, words, mut is_cut, programs: _ } =
+        let Named { files: mut named, targets, missing, globs, words, mut is_cut, .. } =
             named::named(&plan.commands, &packages, &read);
         let patterns = kinds::matching(&globs);
         named.extend(trees.first_paths().filter(|path| patterns.is_match(path)));

@@ -231,7 +231,7 @@ impl IntegrityGuard {
             path: &self.path,
             ignored: self.checkpoints.ignored().unwrap_or_default(),
             checks: &CheckFiles::new(&plan.tests),
-            named: named.files.into_iter().chain(named.missing).collect(),
+            named: named.files.into_iter().chain(named.missing).chain(named.taken_in).collect(),
             words: &named.words,
         };
         Toolchain::look(&place, &named.programs)

@@ -4,6 +4,7 @@
 //! cargo are real.
 
 mod bad_input;
+mod by_use;
 mod continued;
 mod copies;
 mod go;

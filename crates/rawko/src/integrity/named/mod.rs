@@ -60,6 +60,8 @@ pub(super) struct Named {
     pub(super) targets: BTreeSet<String>,
     /// What the commands take in if it is there, and was not there.
     pub(super) missing: BTreeSet<String>,
+    /// What they take in: the code under test, as far as it is a part of the tree.
+    pub(super) taken_in: BTreeSet<String>,
     /// Patterns of files that the commands run or give to runners.
     pub(super) globs: BTreeSet<String>,
     /// Every word of every command: tools such as linters are named by one.
@@ -182,6 +184,7 @@ impl Reader<'_> {
             if belongs_to_checks(file) {
                 self.file(file, folder, depth);
             } else if let Some(text) = (self.read)(&joined(folder, file)) {
+                self.named.taken_in.insert(joined(folder, file));
                 self.followed_text(&joined(folder, file), &text, folder, depth);
             } else {
                 self.named.missing.insert(joined(folder, file));
