@@ -38,6 +38,7 @@ pub(crate) struct Confined {
     pub(crate) root: PathBuf,
     pub(crate) also: Vec<PathBuf>,
     pub(crate) layered: Vec<PathBuf>,
+    pub(crate) changes: Option<PathBuf>,
     pub(crate) lasts: bool,
 }
 

@@ -57,6 +57,7 @@ impl CommandRunner {
             root: self.root.clone(),
             also: Vec::new(),
             layered: Vec::new(),
+            changes: None,
             lasts: false,
         };
         Self { confined: confinement.sandbox().map(|sandbox| sandbox.map(confined)), ..self.clone() }
@@ -110,6 +111,25 @@ impl CommandRunner {
             confined.layered.push(folder.into());
         }
         layering
+    }
+
+    /// The same, where the project is seen with `changes/upper` laid over it (an overlay's upper folder), and commands write
+    /// there: see [`Self::has_views`].
+    #[must_use]
+    pub fn viewing(&self, changes: impl Into<PathBuf>) -> Self {
+        let mut viewing = self.clone();
+        if let Ok(Some(confined)) = &mut viewing.confined {
+            confined.changes = Some(changes.into());
+        }
+        viewing
+    }
+
+    /// Whether other files can be laid over the project for a command: in a sandbox of rawko's own namespaces, if nothing in
+    /// the project's path means something to an overlay file system.
+    #[must_use]
+    pub fn has_views(&self) -> bool {
+        let has_no_signs = !self.root.as_os_str().as_encoded_bytes().iter().any(|byte| b":,\\".contains(byte));
+        matches!(&self.confined, Ok(Some(confined)) if confined.sandbox.offer().layers) && has_no_signs
     }
 
     /// Whether a command can write to a folder that is not granted to it: what it writes is kept apart, or nothing confines

@@ -79,6 +79,7 @@ impl ServerProcess {
             root: root.to_owned(),
             also: Vec::new(),
             layered: Vec::new(),
+            changes: None,
             lasts: true,
         };
         let confined = confinement.sandbox()?.map(confined);

@@ -114,6 +114,7 @@ impl ToolContext {
             root: self.root.clone(),
             also: Vec::new(),
             layered: Vec::new(),
+            changes: None,
             lasts: true,
         }))
     }

@@ -128,6 +128,8 @@ pub(crate) struct Confined {
     pub(crate) also: Vec<PathBuf>,
     /// Folders that it may change for itself.
     pub(crate) layered: Vec<PathBuf>,
+    /// Where its changes to the project go, and what lies over it, if not to the project itself.
+    pub(crate) changes: Option<PathBuf>,
     /// Whether its home and caches last. Else they are new for each command: what one leaves decides nothing.
     pub(crate) lasts: bool,
 }
@@ -431,6 +433,7 @@ impl Confined {
                 .filter(|repository| access.root().starts_with(&repository.top)),
             also: &self.also,
             layered: &self.layered,
+            changes: self.changes.as_deref(),
             shared: &shared,
             can_layer: run.offer.layers,
             can_cover: wall == Wall::Namespaces,

@@ -32,6 +32,8 @@ pub(super) struct Builder<'a> {
     pub(super) also: &'a [PathBuf],
     /// Folders that it may change for itself.
     pub(super) layered: &'a [PathBuf],
+    /// Where changes to the project go instead.
+    pub(super) changes: Option<&'a Path>,
     /// Caches of the user that the command changes.
     pub(super) shared: &'a [PathBuf],
     /// Whether this machine has file systems in layers.
@@ -228,7 +230,10 @@ impl Builder<'_> {
         steps.extend(self.granted_outside().cloned().map(Step::Show));
         steps.extend(self.caches(true));
         if self.may_commit() {
-            steps.push(Step::Grant(root.to_owned()));
+            steps.push(match self.changes {
+                Some(changes) => Step::Layer { folder: root.to_owned(), changes: changes.to_owned() },
+                None => Step::Grant(root.to_owned()),
+            });
         } else {
             // A grant to write all of it does not show all of it.
             let writes_all = writable.iter().any(|path| root.starts_with(path));

@@ -203,6 +203,31 @@ impl Trees {
         self.store.objects().contents_in(&self.scratch, ids)
     }
 
+    /// Writes what `choose` picks into the empty folder `to`, as far as it differs from what is there now. Returns the
+    /// files that are there now and are not picked.
+    ///
+    /// # Errors
+    /// As [`Self::write`].
+    pub(crate) fn write_over(
+        &self,
+        to: &Path,
+        choose: &dyn Fn(&str) -> Version,
+    ) -> Result<Vec<String>, CheckpointError> {
+        let entries = |path: &str| (self.first.get(path.as_bytes()), self.now.get(path.as_bytes()));
+        self.write(to, &|path| match (choose(path), entries(path)) {
+            (Version::Now, _) => Version::Neither,
+            (Version::First, (first, now)) if first == now => Version::Neither,
+            (version, _) => version,
+        })?;
+        let present = self.now.keys().filter_map(|path| String::from_utf8(path.clone()).ok());
+        let is_gone = |path: &String| match choose(path) {
+            Version::Neither => true,
+            Version::First => entries(path).0.is_none(),
+            Version::Now | Version::Content(_) => false,
+        };
+        Ok(present.filter(is_gone).collect())
+    }
+
     /// Writes a tree into the empty folder `to`, of the version that `choose` names for each file.
     ///
     /// # Errors

@@ -1,7 +1,7 @@
 //! Commands that are run in copies of the tree, to compare what a run left with what it began with: checks that agents saw
 //! fail, and new tests on the old code.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use rawko_core::integrity::{Baseline, OriginalRun};
 
 use super::comparison::Comparison;
 use super::kinds::CheckFiles;
-use super::replica::Replica;
+use super::elsewhere::Elsewhere;
 use super::{IntegrityGuard, LISTED, VerifyPlan};
 use crate::checkpoint::{Fate, Version};
 
@@ -36,18 +36,18 @@ impl IntegrityGuard {
         let Ok(Some(comparison)) = self.compared(plan).await.map(|compared| compared.map(Arc::new)) else {
             return others;
         };
-        let Some(now) = self.copy(&comparison, |_, _| Version::Now).await else { return others };
+        let Some(now) = self.elsewhere(&comparison, |_, _| Version::Now).await else { return others };
         let runs = now.run(&runner, commands, timeout).await;
-        removed(now).await;
+        now.remove().await;
         let red: Vec<String> =
             runs.iter().filter(|run| !run.passed()).map(|run| run.command.clone()).collect();
         let mut before = Vec::new();
         if !red.is_empty()
             && comparison.is_sound()
-            && let Some(first) = self.copy(&comparison, |_, _| Version::First).await
+            && let Some(first) = self.elsewhere(&comparison, |_, _| Version::First).await
         {
             before = first.run(&runner, &red, timeout).await;
-            removed(first).await;
+            first.remove().await;
         }
         let fates = comparison.trees.fates();
         let changed: Vec<String> =
@@ -96,7 +96,7 @@ impl IntegrityGuard {
             baseline.runs.iter().any(|run| run.command == **command && run.result() == CheckResult::Passed)
         };
         let commands: Vec<String> = plan.commands.iter().filter(passed).cloned().collect();
-        if commands.is_empty() || comparison.is_bound || !comparison.is_sound() {
+        if commands.is_empty() || !comparison.is_sound() {
             return Vec::new();
         }
         let files = CheckFiles::new(&plan.tests);
@@ -109,9 +109,9 @@ impl IntegrityGuard {
             return Vec::new();
         }
         let choose = |path: &str, fate| if is_new(path, fate) { Version::Now } else { Version::First };
-        let Some(copy) = self.copy(comparison, choose).await else { return Vec::new() };
-        let runs = copy.run(&self.counting_runner(), &commands, plan.timeout.min(TIME)).await;
-        removed(copy).await;
+        let Some(first) = self.elsewhere(comparison, choose).await else { return Vec::new() };
+        let runs = first.run(&self.counting_runner(), &commands, plan.timeout.min(TIME)).await;
+        first.remove().await;
         let failed = runs.into_iter().filter(|run| run.result() == CheckResult::Failed);
         let named = |run: CommandRun| if run.failures.is_empty() { tests.clone() } else { run.failures };
         failed.flat_map(named).take(LISTED).collect()
@@ -120,41 +120,22 @@ impl IntegrityGuard {
     /// Whether the commands pass in a copy of the tree as it is. Else what failed in a copy of the first tree says nothing: it
     /// may have lacked what git ignores.
     pub(super) async fn passes_in_a_copy(&self, plan: &VerifyPlan, comparison: &Arc<Comparison>) -> bool {
-        if comparison.is_bound {
-            return false;
-        }
-        let Some(copy) = self.copy(comparison, |_, _| Version::Now).await else { return false };
-        let runs = copy.run(&self.runner, &plan.commands, plan.timeout.min(TIME)).await;
-        removed(copy).await;
+        let Some(now) = self.elsewhere(comparison, |_, _| Version::Now).await else { return false };
+        let runs = now.run(&self.runner, &plan.commands, plan.timeout.min(TIME)).await;
+        now.remove().await;
         runs.iter().all(CommandRun::passed)
     }
 
-    /// A copy of the tree with the version of each file that `choose` picks for it. `None` if it cannot be made.
-    async fn copy(
+    /// The tree with the version of each file that `choose` picks for it. `None` if it cannot be made.
+    async fn elsewhere(
         &self,
         comparison: &Arc<Comparison>,
         choose: impl Fn(&str, Fate) -> Version,
-    ) -> Option<Replica> {
-        let with_target = self.runner.has_layers();
-        let fates = comparison.trees.fates().into_iter();
-        let versions: BTreeMap<String, Version> = fates
-            .map(|(path, fate)| {
-                let version = choose(&path, fate);
-                (path, version)
-            })
-            .collect();
-        let comparison = Arc::clone(comparison);
-        let made = tokio::task::spawn_blocking(move || {
-            let choose = |path: &str| versions.get(path).cloned().unwrap_or(Version::Now);
-            Replica::new(&comparison.trees, &choose, &comparison.entries, &BTreeSet::new(), with_target)
-        });
-        made.await.ok()?.ok()
+    ) -> Option<Elsewhere> {
+        let fates = comparison.trees.fates();
+        let choose = |path: &str| fates.get(path).map_or(Version::Now, |fate| choose(path, *fate));
+        Elsewhere::new(&self.runner, comparison, choose, BTreeSet::new(), false).await.ok()
     }
-}
-
-/// Removes a copy, which has many files.
-pub(super) async fn removed(copy: Replica) {
-    let _ = tokio::task::spawn_blocking(move || drop(copy)).await;
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ mod baseline;
 mod comparison;
 mod copies;
 mod counts;
+mod elsewhere;
 mod inline;
 mod kinds;
 mod manifest;
@@ -20,8 +21,8 @@ mod suppressions;
 mod task_crates;
 mod toolchain;
 mod used_by_checks;
+mod view;
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,7 +41,7 @@ use comparison::Comparison;
 use counts::{miscounted, uncounted};
 use kinds::CheckFiles;
 pub(crate) use kinds::check_glob;
-use replica::Replica;
+use elsewhere::Elsewhere;
 use toolchain::{Place, Toolchain};
 
 /// Longest file of the project that is searched for names of others.
@@ -405,33 +406,20 @@ impl IntegrityGuard {
         baseline: Option<&Baseline>,
     ) -> OriginalRun {
         let problem = |problem: String| OriginalRun { runs: Vec::new(), problem: Some(problem) };
-        if comparison.is_bound {
-            return problem(
-                "the commands name the project's folder, so they cannot run in a copy of it".to_owned(),
-            );
-        }
         let lasting = &comparison.differences.lasting;
         if !lasting.is_empty() {
             let list: Vec<&str> = lasting.iter().take(3).map(|change| change.path.as_str()).collect();
             return problem(format!("rawko cannot put back {}", list.join(", ")));
         }
-        // Without layers, nothing can be built where the project has its builds: all is built anew.
-        let with_target = self.runner.has_layers();
-        let comparison = Arc::clone(comparison);
-        let made = tokio::task::spawn_blocking(move || {
-            let Comparison { trees, versions, differences, entries, .. } = &*comparison;
-            let choose = |path: &str| versions.get(path).cloned().unwrap_or(Version::Now);
-            let avoided: BTreeSet<&str> =
-                differences.avoidable.iter().map(|change| change.path.as_str()).collect();
-            Replica::new(trees, &choose, entries, &avoided, with_target)?.with_programs(&differences.shadowed)
-        });
-        let replica = match made.await {
-            Ok(Ok(replica)) => replica,
-            Ok(Err(error)) => return problem(format!("a copy of the project could not be made: {error}")),
-            Err(error) => return problem(format!("a copy of the project could not be made: {error}")),
+        let Comparison { versions, differences, .. } = &**comparison;
+        let choose = |path: &str| versions.get(path).cloned().unwrap_or(Version::Now);
+        let elsewhere = Elsewhere::new(&self.runner, comparison, choose, differences.avoided(), true).await;
+        let elsewhere = match elsewhere {
+            Ok(elsewhere) => elsewhere,
+            Err(why) => return problem(why),
         };
-        let runs = replica.run(&self.counting_runner(), &plan.commands, plan.timeout).await;
-        copies::removed(replica).await;
+        let runs = elsewhere.run(&self.counting_runner(), &plan.commands, plan.timeout).await;
+        elsewhere.remove().await;
         let miscounted = miscounted(baseline, &runs, true);
         let problem = miscounted.first().map(|change| format!("`{}` {}", change.path, change.how.words()));
         OriginalRun { runs, problem }

@@ -19,6 +19,8 @@ use rawko_tools::temporary::{self, TemporaryFolder};
 
 /// Where builds of Rust keep what they made: using it spares building every dependency again.
 const TARGET: &str = "target";
+/// The folder of programs that are found first, in that of a copy or view.
+pub(super) const PROGRAMS: &str = "bin";
 /// Most files and folders beside the repository that are linked.
 const MAX_NEIGHBOURS: usize = 1000;
 /// Most folders of packages that commands may write to.
@@ -61,10 +63,7 @@ impl Replica {
         let inside = original.strip_prefix(toplevel).unwrap_or(Path::new(""));
         let project = if inside.as_os_str().is_empty() { root.clone() } else { root.join(inside) };
         std::fs::create_dir_all(&project).map_err(wrong(&project))?;
-        let is_left_out = |name: &str| {
-            let table = Conventions::get();
-            (table.is_output(name) || table.is_build(name)) && !(with_target && name == TARGET)
-        };
+        let is_left_out = |name: &str| is_left_out(name, with_target);
         surround(toplevel, &root, inside, &is_left_out).map_err(wrong(&root))?;
         // Without its neighbours, a project that needs them says so.
         let _ = beside(toplevel, &root);
@@ -97,24 +96,12 @@ impl Replica {
 
     /// Makes these programs be found by their names before any other.
     pub(super) fn with_programs(self, programs: &BTreeMap<String, PathBuf>) -> Result<Self, CheckpointError> {
-        let folder = self.programs();
-        let make = || -> std::io::Result<()> {
-            std::fs::create_dir(&folder)?;
-            for (name, program) in programs {
-                let path = folder.join(name);
-                let program = program.to_string_lossy().replace('\'', r"'\''");
-                // A link would hide from a program where it is installed.
-                std::fs::write(&path, format!("#!/bin/sh\nexec '{program}' \"$@\"\n"))?;
-                std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))?;
-            }
-            Ok(())
-        };
-        make().map_err(|error| CheckpointError::io("cannot create", &folder, error))?;
+        put_programs(&self.programs(), programs)?;
         Ok(self)
     }
 
     fn programs(&self) -> PathBuf {
-        self.folder.path().join("bin")
+        self.folder.path().join(PROGRAMS)
     }
 
     /// Runs commands in it, in order. What they print names the copy's folder as if it were the original.
@@ -145,6 +132,28 @@ impl Replica {
         }
         runs
     }
+}
+
+/// Whether a folder of that name holds what builds and test runs write: it was made from other sources.
+pub(super) fn is_left_out(name: &str, with_target: bool) -> bool {
+    let table = Conventions::get();
+    (table.is_output(name) || table.is_build(name)) && !(with_target && name == TARGET)
+}
+
+/// Puts programs into the new `folder`.
+pub(super) fn put_programs(folder: &Path, programs: &BTreeMap<String, PathBuf>) -> Result<(), CheckpointError> {
+    let make = || -> std::io::Result<()> {
+        std::fs::create_dir(folder)?;
+        for (name, program) in programs {
+            let path = folder.join(name);
+            let program = program.to_string_lossy().replace('\'', r"'\''");
+            // A link would hide from a program where it is installed.
+            std::fs::write(&path, format!("#!/bin/sh\nexec '{program}' \"$@\"\n"))?;
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))?;
+        }
+        Ok(())
+    };
+    make().map_err(|error| CheckpointError::io("cannot create", folder, error))
 }
 
 /// Links what lies around the project in its repository: `inside` is the project's place in it.

@@ -122,6 +122,13 @@ pub(super) struct Differences {
     pub(super) shadowed: BTreeMap<String, PathBuf>,
 }
 
+impl Differences {
+    /// The paths that are to be left out of the original checks.
+    pub(super) fn avoided(&self) -> BTreeSet<String> {
+        self.avoidable.iter().map(|change| change.path.clone()).collect()
+    }
+}
+
 impl Toolchain {
     /// Looks at the surroundings. `programs` are looked for besides the usual ones.
     pub(super) fn look(place: &Place<'_>, programs: &BTreeSet<String>) -> Self {

@@ -1,0 +1,96 @@
+//! The project at its own path, with other versions of some files laid over it.
+//!
+//! In the sandbox's own namespaces an overlay file system does it: the project lies below, what differs above, and what
+//! commands write goes there, too. Nothing is copied, so packages, builds, submodules and absolute paths are as they are.
+//! It holds for as long as nobody changes the project.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rawko_core::facts::CommandRun;
+use rawko_tools::CommandRunner;
+use rawko_tools::temporary::{self, TemporaryFolder};
+use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+use super::replica::{self, is_left_out};
+use crate::checkpoint::{CheckpointError, Trees, Version};
+
+/// How long a command may take that does nothing.
+const TRIAL: Duration = Duration::from_secs(10);
+
+/// Files to be laid over the project. What commands write goes to them.
+#[derive(Debug)]
+pub(super) struct View {
+    folder: TemporaryFolder,
+}
+
+impl View {
+    /// Lays the tree that `choose` picks over the project, and hides what builds wrote and the `avoided` of the ignored
+    /// `entries`. `with_target`: shows what builds of Rust left.
+    pub(super) fn new(
+        trees: &Trees,
+        choose: &dyn Fn(&str) -> Version,
+        entries: &BTreeSet<String>,
+        avoided: &BTreeSet<&str>,
+        with_target: bool,
+    ) -> Result<Self, CheckpointError> {
+        temporary::remove_abandoned();
+        let wrong = |path: &Path| {
+            let path = path.to_owned();
+            move |error| CheckpointError::io("cannot create", &path, error)
+        };
+        let folder = TemporaryFolder::new(temporary::VERIFY).map_err(wrong(&temporary::parent()))?;
+        let upper = folder.path().join("upper");
+        std::fs::create_dir(&upper).map_err(wrong(&upper))?;
+        let hidden = trees.write_over(&upper, choose)?;
+        let built = entries.iter().map(|entry| entry.trim_end_matches('/'));
+        let built = built.filter(|path| is_left_out(path.rsplit('/').next().unwrap_or(path), with_target));
+        for path in hidden.iter().map(String::as_str).chain(built).chain(avoided.iter().copied()) {
+            hide(&upper, path).map_err(wrong(&upper.join(path)))?;
+        }
+        Ok(Self { folder })
+    }
+
+    /// Makes these programs be found by their names before any other.
+    pub(super) fn with_programs(self, programs: &BTreeMap<String, PathBuf>) -> Result<Self, CheckpointError> {
+        replica::put_programs(&self.folder.path().join(replica::PROGRAMS), programs)?;
+        Ok(self)
+    }
+
+    /// Whether it can be shown here: a file system may refuse to lie above or below.
+    pub(super) async fn works(&self, runner: &CommandRunner) -> bool {
+        self.run(runner, &["true".to_owned()], TRIAL).await.iter().all(CommandRun::passed)
+    }
+
+    /// Runs commands in it, in order.
+    pub(super) async fn run(
+        &self,
+        runner: &CommandRunner,
+        commands: &[String],
+        timeout: Duration,
+    ) -> Vec<CommandRun> {
+        let mut runner = runner.viewing(self.folder.path());
+        let programs = self.folder.path().join(replica::PROGRAMS);
+        if programs.is_dir() {
+            runner = runner.finding(programs);
+        }
+        runner.run_all(commands, timeout).await
+    }
+}
+
+/// Hides a file or a folder of what lies below, as an overlay does: by a device of no number.
+fn hide(upper: &Path, path: &str) -> std::io::Result<()> {
+    let place = upper.join(path);
+    let above = place.parent().unwrap_or(upper);
+    // A file that takes the place of a folder hides what was in it.
+    if above.ancestors().take_while(|it| *it != upper).any(|it| it.symlink_metadata().is_ok_and(|it| !it.is_dir())) {
+        return Ok(());
+    }
+    std::fs::create_dir_all(above)?;
+    match mknodat(CWD, &place, FileType::CharacterDevice, Mode::empty(), 0) {
+        // It is hidden already, or something else stands there.
+        Err(error) if error == rustix::io::Errno::EXIST => Ok(()),
+        made => Ok(made?),
+    }
+}
