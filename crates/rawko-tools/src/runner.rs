@@ -114,12 +114,14 @@ impl CommandRunner {
     }
 
     /// The same, where the project is seen with `changes/upper` laid over it (an overlay's upper folder), and commands write
-    /// there: see [`Self::has_views`].
+    /// there and nowhere else: see [`Self::has_views`].
     #[must_use]
     pub fn viewing(&self, changes: impl Into<PathBuf>) -> Self {
         let mut viewing = self.clone();
         if let Ok(Some(confined)) = &mut viewing.confined {
             confined.changes = Some(changes.into());
+            let write = Some(vec![".".to_owned()]);
+            confined.permissions = Arc::new(Permissions { write, ..(*confined.permissions).clone() });
         }
         viewing
     }
@@ -128,7 +130,8 @@ impl CommandRunner {
     /// the project's path means something to an overlay file system.
     #[must_use]
     pub fn has_views(&self) -> bool {
-        let has_no_signs = !self.root.as_os_str().as_encoded_bytes().iter().any(|byte| b":,\\".contains(byte));
+        let has_no_signs =
+            !self.root.as_os_str().as_encoded_bytes().iter().any(|byte| b":,\\".contains(byte));
         matches!(&self.confined, Ok(Some(confined)) if confined.sandbox.offer().layers) && has_no_signs
     }
 

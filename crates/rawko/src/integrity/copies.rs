@@ -9,8 +9,8 @@ use rawko_core::facts::{CheckResult, CommandRun, OtherCheck, Proof, Verification
 use rawko_core::integrity::{Baseline, OriginalRun};
 
 use super::comparison::Comparison;
-use super::kinds::CheckFiles;
 use super::elsewhere::Elsewhere;
+use super::kinds::CheckFiles;
 use super::{IntegrityGuard, LISTED, VerifyPlan};
 use crate::checkpoint::{Fate, Version};
 

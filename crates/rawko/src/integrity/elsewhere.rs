@@ -71,9 +71,12 @@ impl Elsewhere {
             Self::View(view).remove().await;
         }
         if comparison.is_bound {
-            return Err("the commands name the project's folder, so they cannot run in a copy of it".to_owned());
+            return Err(
+                "the commands name the project's folder, so they cannot run in a copy of it".to_owned()
+            );
         }
-        let wrong = |error: &dyn std::fmt::Display| format!("a copy of the project could not be made: {error}");
+        let wrong =
+            |error: &dyn std::fmt::Display| format!("a copy of the project could not be made: {error}");
         match make(false).await {
             Ok(made) => made.map_err(|error| wrong(&error)),
             Err(error) => Err(wrong(&error)),

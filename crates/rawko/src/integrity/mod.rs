@@ -39,9 +39,9 @@ use adopted::Adopted;
 use baseline::BaselineRun;
 use comparison::Comparison;
 use counts::{miscounted, uncounted};
+use elsewhere::Elsewhere;
 use kinds::CheckFiles;
 pub(crate) use kinds::check_glob;
-use elsewhere::Elsewhere;
 use toolchain::{Place, Toolchain};
 
 /// Longest file of the project that is searched for names of others.

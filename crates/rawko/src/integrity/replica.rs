@@ -141,7 +141,10 @@ pub(super) fn is_left_out(name: &str, with_target: bool) -> bool {
 }
 
 /// Puts programs into the new `folder`.
-pub(super) fn put_programs(folder: &Path, programs: &BTreeMap<String, PathBuf>) -> Result<(), CheckpointError> {
+pub(super) fn put_programs(
+    folder: &Path,
+    programs: &BTreeMap<String, PathBuf>,
+) -> Result<(), CheckpointError> {
     let make = || -> std::io::Result<()> {
         std::fs::create_dir(folder)?;
         for (name, program) in programs {

@@ -84,7 +84,11 @@ fn hide(upper: &Path, path: &str) -> std::io::Result<()> {
     let place = upper.join(path);
     let above = place.parent().unwrap_or(upper);
     // A file that takes the place of a folder hides what was in it.
-    if above.ancestors().take_while(|it| *it != upper).any(|it| it.symlink_metadata().is_ok_and(|it| !it.is_dir())) {
+    if above
+        .ancestors()
+        .take_while(|it| *it != upper)
+        .any(|it| it.symlink_metadata().is_ok_and(|it| !it.is_dir()))
+    {
         return Ok(());
     }
     std::fs::create_dir_all(above)?;
