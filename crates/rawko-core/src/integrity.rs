@@ -231,7 +231,8 @@ impl Integrity {
             ),
             IntegrityResult::OriginalsUnknown if self.changed.is_empty() => (
                 DoubtReason::ChecksChanged,
-                "whether the run changed what checks it is not known: the checks name more files than rawko follows"
+                "whether the run changed what checks it is not known: the checks name, or the packages have, more files than \
+                 rawko looks at"
                     .to_owned(),
             ),
             IntegrityResult::OriginalsUnknown => (

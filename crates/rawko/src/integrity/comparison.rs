@@ -24,7 +24,7 @@ const FOLLOWED: usize = 10_000;
 /// Checks whose texts are in memory at a time.
 const AT_ONCE: usize = 500;
 /// What is said where one of these is reached.
-const CUT: &str = "the checks name more files than rawko follows";
+const CUT: &str = "the checks name, or the packages have, more files than rawko looks at";
 
 /// What differs between the beginning of a run and now.
 pub(super) struct Comparison {
@@ -165,7 +165,7 @@ impl Comparison {
             is_bound,
             had_checks,
             had_tests,
-            limit: is_cut.then_some(CUT),
+            limit: (is_cut || before.truncated || now.truncated).then_some(CUT),
             differences,
             entries: now.entries.clone(),
         }

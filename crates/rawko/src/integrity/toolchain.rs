@@ -19,7 +19,7 @@ use super::manifest;
 use super::named::{is_data, is_expectation};
 
 /// Most files that are looked at; beyond, nothing is known.
-const MAX_FILES: usize = 60_000;
+const MAX_FILES: usize = 400_000;
 /// Cargo's configuration, in its folders.
 const CARGO: [&str; 2] = ["config.toml", "config"];
 /// Where Python keeps what it compiled.
@@ -89,7 +89,7 @@ pub(super) struct Toolchain {
     #[serde(default)]
     at: i128,
     /// Whether there was too much to look at; packages and ignored files are not known then.
-    truncated: bool,
+    pub(super) truncated: bool,
     /// What git ignores, folders by themselves: what a copy of the project needs besides the tree.
     pub(super) entries: BTreeSet<String>,
 }
