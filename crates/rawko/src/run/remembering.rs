@@ -9,7 +9,8 @@ use std::time::Duration;
 use rawko_core::Timestamp;
 use rawko_core::agent::Importance;
 use rawko_core::memory::{
-    Draft, Header, MemoryUse, Pattern, Query, Recalled, RecalledMemory, Recipient, Status, Use, holds_token,
+    Confirmation, Draft, Header, MemoryUse, Pattern, Query, Recalled, RecalledMemory, Recipient, Use,
+    holds_token,
 };
 use rawko_core::session::{EffectAnswer, KeptMemory};
 use rawko_core::setup::AgentSetup;
@@ -153,7 +154,7 @@ impl RunMemory {
         let new = NewMemory {
             importance: importance.min(Importance::High),
             kind: kind.into(),
-            status: Status::Proposed,
+            status: Confirmation::Proposed,
             discovered_in: Some(truncate(&self.task, TASK_CHARS)),
             tags,
             paths: paths.into_iter().filter(|path| is_inside(path)).collect(),
@@ -285,7 +286,7 @@ mod tests {
         assert_eq!(message, "it holds what looks like a key or a token");
         assert_eq!(keep("Ask the on-call engineer."), KeptMemory::Written { path: "deploying.md".into() });
         let header = &memory.store.find("deploying.md")[0].header;
-        assert_eq!((header.status, header.importance), (Status::Proposed, Importance::High));
+        assert_eq!((header.status, header.importance), (Confirmation::Proposed, Importance::High));
         assert_eq!(header.paths, ["src/**"]);
     }
 
