@@ -353,15 +353,16 @@ fn carry_out(store: &Store, plan: RewindPlan) -> Result<Done, CheckpointError> {
         let (piece, later) = rest.split_at(fits.count());
         let with_content = || piece.iter().filter(|(_, entry)| entry.kind != EntryKind::Folder);
         let ids: Vec<&str> = with_content().map(|(_, entry)| entry.id.as_str()).collect();
-        let mut contents = store.objects().contents(&ids)?.into_iter();
+        let mut contents = store.objects().each(&ids)?.into_iter();
         for (path, entry) in piece {
             let content = match entry.kind {
-                EntryKind::Folder => Vec::new(),
+                EntryKind::Folder => Ok(Vec::new()),
                 EntryKind::File | EntryKind::Executable | EntryKind::Link => {
-                    contents.next().unwrap_or_default()
+                    contents.next().unwrap_or_else(|| Ok(Vec::new()))
                 }
             };
-            match restorer.put(path, entry.kind, entry.mode, &content) {
+            let put = |content: Vec<u8>| restorer.put(path, entry.kind, entry.mode, &content);
+            match content.map_err(|error| error.to_string()).and_then(put) {
                 Ok(()) => done.restored.push(shown(path)),
                 Err(why) => drop(done.left_alone.insert((*path).clone(), why)),
             }

@@ -10,8 +10,9 @@ use rawko_tools::project_files;
 use super::error::CheckpointError;
 use super::git::Git;
 use super::history::WholeTree;
+use super::known::Known;
 use super::listing::{self, Never, TreeListing, TreePath};
-use super::message::Message;
+use super::message::{Message, tree_of};
 use super::objects::Objects;
 use super::own::{self, SessionIndex};
 use super::place::{self, ObjectFormat, UserFolders, WorkTree};
@@ -34,6 +35,7 @@ pub(super) struct Store {
     never: Never,
     user: UserFolders,
     looked: Arc<OnceLock<()>>,
+    known: Known,
 }
 
 impl Store {
@@ -59,6 +61,7 @@ impl Store {
             never,
             user: of.user.clone(),
             looked: Arc::clone(&of.looked),
+            known: of.known.clone(),
         })
     }
 
@@ -79,7 +82,8 @@ impl Store {
     }
 
     pub(super) fn objects(&self) -> Objects<'_> {
-        Objects { git: &self.git, place: &self.place, folder: &self.folder, session: &self.session }
+        let Self { git, place, folder, session, known, .. } = self;
+        Objects { git, place, folder, session, known }
     }
 
     /// The files to be kept, and what of `also` is there.
@@ -121,7 +125,7 @@ impl Store {
         forget: Option<&str>,
     ) -> Result<String, CheckpointError> {
         let objects = self.objects();
-        let index = SessionIndex::of(&self.folder)?;
+        let index = SessionIndex::of(&self.folder, &self.known)?;
         let mut folders = self.empty_folders(&tree.listing);
         let not_seen =
             |entry: &Option<TreeEntry>| entry.as_ref().is_some_and(|entry| entry.kind == EntryKind::Folder);
@@ -168,7 +172,7 @@ impl Store {
             .partition(|id| ObjectFormat::of_id(id) == Some(ObjectFormat::Sha1));
         let mut commits = BTreeMap::new();
         for ids in [short, long] {
-            for (id, commit) in ids.iter().zip(self.objects().those_there(&ids)?) {
+            for (id, commit) in ids.iter().zip(self.objects().each(&ids)?) {
                 commits.extend(commit.map(|commit| ((*id).to_owned(), commit)));
             }
         }
@@ -177,9 +181,8 @@ impl Store {
 
     /// Names the content of a kept tree.
     pub(super) fn tree_of(&self, id: &str) -> Result<String, CheckpointError> {
-        let objects = self.objects();
-        let name = ["rev-parse", "--verify", &format!("{id}^{{tree}}")];
-        objects.read(&objects.scratch_for(id)?, "names the tree").args(name).line()
+        let commit = self.objects().commit(id)?;
+        Ok(tree_of(&commit).unwrap_or_default().to_owned())
     }
 
     /// The tree as it is now, with contents named in the format of `like`. Nothing is kept.
@@ -187,8 +190,7 @@ impl Store {
         let objects = self.objects();
         let scratch = objects.scratch_for(like)?;
         let tree = self.tree_now(&objects, &scratch, listing)?;
-        let list = ["ls-tree", "-r", "-z", "-l", "--full-tree", &tree];
-        Ok(super::snapshot::parse(&objects.read(&scratch, "reads the tree").args(list).answer()?))
+        objects.files(&scratch, &tree)
     }
 
     /// The tree as it is now with permissions and empty folders, its contents named in the format of `like`.
@@ -216,7 +218,10 @@ impl Store {
         let known = self.folder.join("index");
         if known.symlink_metadata().is_ok_and(|found| found.is_file()) {
             // A mere help: without it, all files are read.
-            let _ = copy_with_time(&known, &index);
+            let copied = copy_with_time(&known, &index);
+            if copied.is_err() || !self.known.is_index(&index) {
+                own::remove(&index)?;
+            }
         }
         objects.tree(scratch, listing, &index, &scratch.objects())
     }

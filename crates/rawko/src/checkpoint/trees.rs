@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use super::Checkpoints;
 use super::error::CheckpointError;
@@ -30,6 +31,31 @@ pub(crate) struct Trees {
     name: String,
     /// Whether the repository around has no say in the project.
     is_alone: bool,
+    /// What could not be read.
+    faults: Mutex<BTreeSet<Fault>>,
+}
+
+/// Something that was kept, and cannot be read as it was.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Fault {
+    /// The object; nothing where that is not known.
+    pub(crate) object: String,
+    /// Whether it is gone; else it is something else now.
+    pub(crate) is_gone: bool,
+    /// What is wrong, for people.
+    pub(crate) why: String,
+}
+
+impl Fault {
+    /// `None` where it is not known that it is what was kept that failed.
+    pub(crate) fn of(error: &CheckpointError) -> Option<Self> {
+        let (object, is_gone) = match error {
+            CheckpointError::Gone { id, .. } => (id.clone(), true),
+            CheckpointError::Altered { id, .. } => (id.clone(), false),
+            _ => return None,
+        };
+        Some(Self { object, is_gone, why: error.to_string() })
+    }
 }
 
 /// What became of a file.
@@ -66,10 +92,7 @@ impl Checkpoints {
         let kept = super::kept_after(self.checks_since, names.clone());
         let kept_now = self.of_this_task(names.clone());
         let (Some(id), Some((number, began))) = (kept.values().next(), kept_now.iter().next()) else {
-            return match self.first_kept.get() {
-                Some(id) => Err(CheckpointError::Gone { id: id.clone(), store: store.folder }),
-                None => Ok(None),
-            };
+            return Ok(None);
         };
         let first = store.snapshot(id)?;
         let began = (began != id).then(|| store.snapshot(began)).transpose()?;
@@ -77,12 +100,11 @@ impl Checkpoints {
         let objects = store.objects();
         let scratch = objects.scratch_for(id)?;
         let tree = store.tree_now(&objects, &scratch, &listing)?;
-        let list = ["ls-tree", "-r", "-z", "-l", "--full-tree", &tree];
-        let now = super::snapshot::parse(&objects.read(&scratch, "reads the tree").args(list).answer()?);
+        let now = objects.files(&scratch, &tree)?;
         let gaps = Gaps::since(&store, &names, &number.to_string(), &tree)?;
-        let first_tree = ["rev-parse", "--verify", &format!("{id}^{{tree}}")];
-        let name = objects.read(&scratch, "names the first tree").args(first_tree).line()?;
-        Ok(Some(Trees { store, scratch, first, began, now, gaps, name, is_alone: listing.stands_alone }))
+        let name = store.tree_of(id)?;
+        let (is_alone, faults) = (listing.stands_alone, Mutex::default());
+        Ok(Some(Trees { store, scratch, first, began, now, gaps, name, is_alone, faults }))
     }
 
     /// Where the session's directory keeps what surrounded the project before the first change of the task that the checks
@@ -200,7 +222,18 @@ impl Trees {
     }
 
     fn contents(&self, ids: &[&str]) -> Result<Vec<Vec<u8>>, CheckpointError> {
-        self.store.objects().contents_in(&self.scratch, ids)
+        let contents = self.store.objects().contents_in(&self.scratch, ids);
+        if let Err(error) = &contents {
+            let unknown = || Fault { object: String::new(), is_gone: false, why: error.to_string() };
+            let fault = Fault::of(error).unwrap_or_else(unknown);
+            self.faults.lock().unwrap_or_else(PoisonError::into_inner).insert(fault);
+        }
+        contents
+    }
+
+    /// What could not be read until now. What was found out since the trees were made says nothing then.
+    pub(crate) fn faults(&self) -> BTreeSet<Fault> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Writes a tree into the empty folder `to`, of the version that `choose` names for each file.

@@ -11,6 +11,7 @@ mod honest;
 mod make;
 mod named;
 mod node;
+mod originals;
 mod pytest;
 mod python;
 mod rust;

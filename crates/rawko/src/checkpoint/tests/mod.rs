@@ -1,5 +1,6 @@
 //! Real git in real repositories, in temporary folders.
 
+mod altered;
 mod bench;
 mod changes;
 mod hostile;

@@ -58,6 +58,31 @@ fn a_detached_head() {
 }
 
 #[test]
+fn a_packed_repository() {
+    let bench = Bench::repository();
+    bench.write("file", "1\n").write("old", "o\n").git(&["add", "."]);
+    bench.git(&["commit", "--quiet", "--message", "second"]);
+    bench.git(&["gc", "--quiet"]);
+    check(&bench);
+}
+
+#[test]
+fn clones_that_borrow_objects_and_that_lack_a_history() {
+    for option in ["--shared", "--depth=1"] {
+        let source = Bench::repository();
+        source.write("tracked", "two\n").git(&["commit", "--quiet", "--all", "--message", "second"]);
+        let bench = Bench::plain();
+        let url = format!("file://{}", source.top().display());
+        let from = if option == "--shared" { source.top().display().to_string() } else { url };
+        bench.git_in(bench.outside(), &["clone", "--quiet", option, &from, "clone"]);
+        std::fs::rename(bench.outside().join("clone/.git"), bench.top().join(".git")).unwrap();
+        bench.git(&["reset", "--quiet", "--hard"]);
+        assert_eq!(bench.kept(&bench.take(9)), ["tracked"], "{option}");
+        check(&bench);
+    }
+}
+
+#[test]
 fn a_folder_inside_a_repository() {
     let bench = Bench::at("packages/one");
     bench.init();
