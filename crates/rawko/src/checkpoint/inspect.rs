@@ -30,8 +30,8 @@ const PATCH_BYTES: usize = 12_000;
 const NAME_LENGTH: usize = 200;
 
 impl Checkpoints {
-    /// Names the tree as it is now: equal content has equal names, and nothing else has. Ignored files, repositories inside
-    /// it and files that are too large to be kept are no part of it.
+    /// Names the tree as it is now: equal content has equal names, and nothing else has. Ignored files
+    /// and what is too large to be kept are no part of it.
     ///
     /// # Errors
     /// If git cannot be asked, or there is too much to be read.

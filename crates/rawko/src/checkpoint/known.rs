@@ -1,11 +1,13 @@
 //! What a process knows of a session's trees without reading it again. Agents can write the repository's refs and, without a
 //! sandbox, the session's folder: what this process wrote there counts as it wrote it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sha2::{Digest as _, Sha256};
+
+use super::snapshot::TreeContent;
 
 /// Shared by all that works on one session.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +17,7 @@ pub(super) struct Known(Arc<Mutex<Inner>>);
 struct Inner {
     names: Option<BTreeMap<String, String>>,
     index: Option<[u8; 32]>,
+    trees: HashMap<String, Arc<TreeContent>>,
 }
 
 impl Known {
@@ -36,6 +39,15 @@ impl Known {
     pub(super) fn is_index(&self, path: &Path) -> bool {
         let known = self.inner().index;
         known.is_none() || known == digest(path)
+    }
+
+    /// What stands in a tree that was held against its name before: what has that name is always the same.
+    pub(super) fn tree(&self, id: &str) -> Option<Arc<TreeContent>> {
+        self.inner().trees.get(id).cloned()
+    }
+
+    pub(super) fn keep_tree(&self, id: &str, content: TreeContent) {
+        self.inner().trees.insert(id.to_owned(), Arc::new(content));
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {

@@ -4,8 +4,8 @@
 //! Owns the trees of a session. Git keeps them: among the repository's objects, or in a store of the session's own where
 //! there is no repository or it cannot be written (`objects`). Agents can write there, so what is read is held against its
 //! hash (`verified`), and a process goes by the names that it gave (`known`). Kept is what is below the project and not ignored, byte
-//! for byte. Without a git program nothing is kept. This module does not enter other repositories inside the project,
-//! follow links, or restore what it did not keep.
+//! for byte. Without a git program nothing is kept. The files of repositories inside the project are the project's (`nested`).
+//! This module does not follow links, or restore what it did not keep.
 
 mod changes;
 mod diff;
@@ -18,6 +18,7 @@ mod inspect;
 mod known;
 mod listing;
 mod message;
+mod nested;
 mod objects;
 mod own;
 mod place;

@@ -341,13 +341,16 @@ fn carry_out(store: &Store, plan: RewindPlan) -> Result<Done, CheckpointError> {
             done.left_alone.insert(path, why);
         }
     }
+    let ids: Vec<&str> =
+        plan.put.values().map(|entry| entry.id.as_str()).filter(|id| !id.is_empty()).collect();
+    let sizes = ids.iter().zip(store.objects().sizes(&ids)?).collect::<BTreeMap<_, _>>();
     let entries: Vec<(&TreePath, &TreeEntry)> = plan.put.iter().collect();
     let mut rest = entries.as_slice();
     while !rest.is_empty() {
         let mut bytes = 0;
         let fits = rest.iter().take_while(|(_, entry)| {
             let first = bytes == 0;
-            bytes += entry.size.max(1);
+            bytes += sizes.get(&entry.id.as_str()).copied().unwrap_or_default().max(1);
             first || bytes <= PIECE
         });
         let (piece, later) = rest.split_at(fits.count());

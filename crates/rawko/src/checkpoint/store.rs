@@ -13,6 +13,7 @@ use super::history::WholeTree;
 use super::known::Known;
 use super::listing::{self, Never, TreeListing, TreePath};
 use super::message::{Message, tree_of};
+use super::nested::{below, below_of};
 use super::objects::Objects;
 use super::own::{self, SessionIndex};
 use super::place::{self, ObjectFormat, UserFolders, WorkTree};
@@ -93,16 +94,27 @@ impl Store {
         listing::list(&self.git, &self.place, &scratch, &self.user, &self.never, also)
     }
 
-    /// Those of `paths` that are ignored where `rules` are the lists of what is ignored, by path.
+    /// Those of `paths` that are ignored where `rules` are the lists of what is ignored, by path. A repository inside has a say
+    /// in its own files alone, and nobody else in them.
     pub(super) fn ignored_by(
         &self,
         rules: &[(&TreePath, Vec<u8>)],
         paths: &BTreeSet<TreePath>,
         listing: &TreeListing,
     ) -> Result<BTreeSet<TreePath>, CheckpointError> {
-        let scratch = Scratch::new(self.objects().format())?;
-        let place = if listing.stands_alone { self.place.alone() } else { self.place.clone() };
-        rules::ignored(&self.git, &place, &scratch, &self.user, rules, paths)
+        let project = if listing.stands_alone { self.place.alone() } else { self.place.clone() };
+        let mut ignored = BTreeSet::new();
+        for (inside, place) in std::iter::once((&TreePath::new(), &project)).chain(&listing.nested) {
+            let own =
+                |path: &TreePath| (listing.part_of(path) == inside).then(|| below_of(inside, path).to_vec());
+            let paths: BTreeSet<TreePath> = paths.iter().filter_map(own).collect();
+            let rules: Vec<(TreePath, Vec<u8>)> =
+                rules.iter().filter_map(|(path, rule)| Some((own(path)?, rule.clone()))).collect();
+            let scratch = Scratch::new(self.objects().format())?;
+            let found = rules::ignored(&self.git, place, &scratch, &self.user, &rules, &paths)?;
+            ignored.extend(found.iter().map(|path| below(inside, path)));
+        }
+        Ok(ignored)
     }
 
     /// The empty folders, now.
@@ -111,10 +123,15 @@ impl Store {
     }
 
     /// What is ignored, now; a folder that is ignored as a whole ends with a slash.
-    pub(super) fn ignored(&self) -> Result<Vec<TreePath>, CheckpointError> {
+    pub(super) fn ignored(&self, listing: &TreeListing) -> Result<Vec<TreePath>, CheckpointError> {
         self.look()?;
-        let scratch = Scratch::new(self.objects().format())?;
-        listing::ignored(&self.git, &self.place, &scratch, &self.user)
+        let mut ignored = Vec::new();
+        for (inside, place) in std::iter::once((&TreePath::new(), &self.place)).chain(&listing.nested) {
+            let scratch = Scratch::new(self.objects().format())?;
+            let found = listing::ignored(&self.git, place, &scratch, &self.user)?;
+            ignored.extend(found.iter().map(|path| below(inside, path)));
+        }
+        Ok(ignored)
     }
 
     /// Keeps a tree under `name`, and forgets what was kept under `forget`.

@@ -3,12 +3,16 @@
 //! Nothing is kept here, and nothing is written into the project.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use super::Checkpoints;
 use super::error::CheckpointError;
 use super::gaps::Gaps;
+use super::listing::{TreeListing, TreePath};
+use super::place::{Repository, WorkTree};
 use super::restore::Restorer;
 use super::scratch::Scratch;
 use super::snapshot::{Snapshot, TreeEntry};
@@ -31,6 +35,8 @@ pub(crate) struct Trees {
     name: String,
     /// Whether the repository around has no say in the project.
     is_alone: bool,
+    /// The repositories inside the project.
+    nested: BTreeMap<TreePath, WorkTree>,
     /// What could not be read.
     faults: Mutex<BTreeSet<Fault>>,
 }
@@ -103,8 +109,9 @@ impl Checkpoints {
         let now = objects.files(&scratch, &tree)?;
         let gaps = Gaps::since(&store, &names, &number.to_string(), &tree)?;
         let name = store.tree_of(id)?;
-        let (is_alone, faults) = (listing.stands_alone, Mutex::default());
-        Ok(Some(Trees { store, scratch, first, began, now, gaps, name, is_alone, faults }))
+        let TreeListing { stands_alone: is_alone, nested, .. } = listing;
+        let faults = Mutex::default();
+        Ok(Some(Trees { store, scratch, first, began, now, gaps, name, is_alone, nested, faults }))
     }
 
     /// Where the session's directory keeps what surrounded the project before the first change of the task that the checks
@@ -123,10 +130,10 @@ impl Checkpoints {
     /// If git cannot be asked.
     pub(crate) fn ignored(&self) -> Result<Vec<String>, CheckpointError> {
         let store = self.store()?;
-        let kept = store.list(&BTreeSet::new())?.files;
-        let ignored = store.ignored()?;
+        let listing = store.list(&BTreeSet::new())?;
+        let ignored = store.ignored(&listing)?;
         let text = |path: Vec<u8>| String::from_utf8(path).ok();
-        Ok(ignored.into_iter().filter(|path| !kept.contains_key(path)).filter_map(text).collect())
+        Ok(ignored.into_iter().filter(|path| !listing.files.contains_key(path)).filter_map(text).collect())
     }
 }
 
@@ -137,6 +144,21 @@ pub(crate) struct GitFolders {
     pub(crate) own: PathBuf,
     /// Of all its work trees: objects and references.
     pub(crate) common: PathBuf,
+}
+
+impl GitFolders {
+    fn of(repository: &Repository) -> Option<Self> {
+        let common = repository.objects.parent()?.to_owned();
+        let dot_git = &repository.dot_git;
+        let own = if dot_git.is_dir() {
+            dot_git.clone()
+        } else {
+            // An added work tree, or a submodule.
+            let text = rawko_tools::text_of(dot_git, 64 * 1024)?;
+            dot_git.parent()?.join(text.strip_prefix("gitdir:")?.trim())
+        };
+        Some(Self { own, common })
+    }
 }
 
 impl Trees {
@@ -153,16 +175,15 @@ impl Trees {
     /// The folders of the repository around the project, if there is one.
     pub(crate) fn git_folders(&self) -> Option<GitFolders> {
         let repository = self.store.place.repository.as_ref().filter(|_| !self.is_alone)?;
-        let common = repository.objects.parent()?.to_owned();
-        let dot_git = &repository.dot_git;
-        let own = if dot_git.is_dir() {
-            dot_git.clone()
-        } else {
-            // An added work tree, or a submodule.
-            let text = rawko_tools::text_of(dot_git, 64 * 1024)?;
-            self.toplevel().join(text.strip_prefix("gitdir:")?.trim())
-        };
-        Some(GitFolders { own, common })
+        GitFolders::of(repository)
+    }
+
+    /// The folders of the repositories inside the project, by where these lie.
+    pub(crate) fn nested_git_folders(&self) -> impl Iterator<Item = (&Path, GitFolders)> {
+        self.nested.iter().filter_map(|(inside, place)| {
+            let folders = GitFolders::of(place.repository.as_ref()?)?;
+            Some((Path::new(OsStr::from_bytes(inside)), folders))
+        })
     }
 
     /// Names the content of the first tree.

@@ -1,18 +1,23 @@
 //! Reads objects, and holds each against its name. Agents can write to the repository that keeps them, and git does not look
 //! whether what lies there under a name is what the name stands for.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
 use super::error::CheckpointError;
 use super::git::THOROUGH;
+use super::listing::TreePath;
 use super::message::{Message, tree_of};
+use super::nested::below;
 use super::objects::Objects;
 use super::place::ObjectFormat;
 use super::scratch::Scratch;
-use super::snapshot::{self, Listed, Snapshot};
+use super::snapshot::{Snapshot, TreeContent};
+
+/// Most files and folders of a tree.
+const MAX_ENTRIES: usize = 5_000_000;
 
 /// An object that is what its name says; else why there is none.
 type Found = Result<Object, CheckpointError>;
@@ -49,43 +54,64 @@ impl Objects<'_> {
 
     /// The files of a tree, or of the tree that a commit holds.
     pub(super) fn files(&self, scratch: &Scratch, id: &str) -> Result<Snapshot, CheckpointError> {
-        // Git refuses some of what is no longer what it was, and does not say which.
-        self.files_of(scratch, id).map_err(|error| self.first_fault(scratch, id).unwrap_or(error))
-    }
-
-    /// What is wrong with a tree or a commit, or with the tree that it holds.
-    fn first_fault(&self, scratch: &Scratch, id: &str) -> Option<CheckpointError> {
-        match self.objects(scratch, &[id]).ok()?.pop()? {
-            Err(error) => Some(error),
-            Ok(object) => self.objects(scratch, &[tree_of(&object.content)?]).ok()?.pop()?.err(),
-        }
-    }
-
-    fn files_of(&self, scratch: &Scratch, id: &str) -> Result<Snapshot, CheckpointError> {
-        let list = ["ls-tree", "-r", "-t", "-z", "-l", "--full-tree", id];
-        let answer = self.read(scratch, "reads the tree").args(list).answer()?;
-        let Listed { sizes, trees } = snapshot::listed(&answer);
-        let top = format!("{id}^{{tree}}");
-        let asked: Vec<&str> = [id, top.as_str()].into_iter().chain(trees).collect();
-        let mut found = BTreeMap::new();
-        for (asked, object) in asked.iter().zip(self.objects(scratch, &asked)?) {
-            let object = object?;
-            let name = object.name(scratch.format);
-            // The names of trees are what the one above says.
-            if *asked == id && name != id {
-                return Err(self.altered(id));
+        let mut root = id.to_owned();
+        if self.known.tree(id).is_none() {
+            let object = self.objects(scratch, &[id])?.pop().unwrap_or_else(|| Err(self.lost(id)))?;
+            match tree_of(&object.content).filter(|_| object.kind == "commit") {
+                Some(tree) => tree.clone_into(&mut root),
+                None => self.keep_tree(scratch, id, &object)?,
             }
-            found.insert(name, object);
         }
-        let root = match found.get(id) {
-            Some(Object { kind, content }) if kind == "commit" => tree_of(content).unwrap_or_default(),
-            Some(_) | None => id,
-        };
-        let tree = |id: &str| {
-            let object = found.get(id).filter(|object| object.kind == "tree");
-            object.map(|object| object.content.as_slice()).ok_or_else(|| self.altered(id))
-        };
-        snapshot::of_trees(root, &sizes, &tree)
+        let (mut files, mut open) = (Snapshot::new(), vec![(TreePath::new(), root)]);
+        while !open.is_empty() {
+            self.learn(scratch, open.iter().map(|(_, id)| id.as_str()))?;
+            let mut next = Vec::new();
+            for (folder, id) in open {
+                let content = self.known.tree(&id).ok_or_else(|| self.lost(&id))?;
+                let trees = content.trees.iter();
+                next.extend(trees.map(|(name, id)| (below(&folder, name), id.clone())));
+                let entries = content.files.iter();
+                files.extend(entries.map(|(name, entry)| (below(&folder, name), entry.clone())));
+            }
+            if files.len() + next.len() > MAX_ENTRIES {
+                return Err(self.lost(id));
+            }
+            open = next;
+        }
+        Ok(files)
+    }
+
+    /// Reads those of these trees that are not known.
+    fn learn<'i>(
+        &self,
+        scratch: &Scratch,
+        ids: impl Iterator<Item = &'i str>,
+    ) -> Result<(), CheckpointError> {
+        let unknown: BTreeSet<&str> = ids.filter(|id| self.known.tree(id).is_none()).collect();
+        let unknown: Vec<&str> = unknown.into_iter().collect();
+        for (id, object) in unknown.iter().zip(self.objects(scratch, &unknown)?) {
+            self.keep_tree(scratch, id, &object?)?;
+        }
+        Ok(())
+    }
+
+    fn keep_tree(&self, scratch: &Scratch, id: &str, object: &Object) -> Result<(), CheckpointError> {
+        if object.kind != "tree" {
+            return Err(self.lost(id));
+        }
+        self.known.keep_tree(id, TreeContent::read(&object.content, scratch.format.digits() / 2));
+        Ok(())
+    }
+
+    /// The sizes of these objects, in their order. They only say how many are read at a time.
+    pub(super) fn sizes(&self, ids: &[&str]) -> Result<Vec<u64>, CheckpointError> {
+        let Some(first) = ids.first() else { return Ok(Vec::new()) };
+        let input = ids.iter().flat_map(|id| [id.as_bytes(), b"\n"].concat()).collect();
+        let scratch = self.scratch_for(first)?;
+        let ask = self.read(&scratch, "looks at kept files");
+        let answer = ask.args(["cat-file", "--batch-check=%(objectsize)"]).input(input).answer()?;
+        let text = String::from_utf8_lossy(&answer);
+        Ok(text.lines().map(|line| line.parse().unwrap_or_default()).collect())
     }
 
     /// What was recorded beside a kept tree.
@@ -135,8 +161,8 @@ impl Objects<'_> {
         let mut rest = answer.as_slice();
         let found = asked.iter().map(|id| match next_object(&mut rest) {
             None => Err(self.lost(id)),
-            Some((name, object)) if object.name(scratch.format) == name => Ok(object),
-            Some((name, _)) => Err(self.altered(&name)),
+            Some(object) if object.name(scratch.format) == **id => Ok(object),
+            Some(_) => Err(self.altered(id)),
         });
         Ok(found.collect())
     }
@@ -146,11 +172,11 @@ impl Objects<'_> {
     }
 }
 
-/// Reads one object from the output of `git cat-file --batch`, with the name that git found it by; nothing if it is missing.
-fn next_object(rest: &mut &[u8]) -> Option<(String, Object)> {
+/// Reads one object from the output of `git cat-file --batch`; nothing if it is missing.
+fn next_object(rest: &mut &[u8]) -> Option<Object> {
     let end = rest.iter().position(|byte| *byte == b'\n')?;
-    let mut words = std::str::from_utf8(rest.get(..end)?).ok()?.split(' ');
-    let (name, kind) = (words.next()?.to_owned(), words.next().unwrap_or_default().to_owned());
+    let mut words = std::str::from_utf8(rest.get(..end)?).ok()?.split(' ').skip(1);
+    let kind = words.next().unwrap_or_default().to_owned();
     let Some(size) = words.next().and_then(|size| size.parse::<usize>().ok()) else {
         // What is missing has a line and no content.
         *rest = rest.get(end + 1..)?;
@@ -158,5 +184,5 @@ fn next_object(rest: &mut &[u8]) -> Option<(String, Object)> {
     };
     let content = rest.get(end + 1..)?.get(..size)?.to_vec();
     *rest = rest.get(end + 1 + size + 1..)?;
-    Some((name, Object { kind, content }))
+    Some(Object { kind, content })
 }

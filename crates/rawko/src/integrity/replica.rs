@@ -68,6 +68,11 @@ impl Replica {
         trees.write(&project, choose)?;
         // Without a repository, commands that ask git say so.
         let _ = trees.git_folders().map(|from| repository(&from, &root.join(".git")));
+        for (inside, from) in trees.nested_git_folders() {
+            let to = project.join(inside);
+            // The chosen tree need not have it.
+            let _ = to.is_dir().then(|| repository(&from, &to.join(".git")));
+        }
         for entry in entries {
             let path = entry.trim_end_matches('/');
             let name = path.rsplit('/').next().unwrap_or(path);

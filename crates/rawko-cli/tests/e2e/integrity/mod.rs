@@ -17,6 +17,7 @@ mod python;
 mod rust;
 mod settings;
 mod shadows;
+mod submodules;
 
 use serde_json::{Value, json};
 use testkit::{Answer, ModelServer};

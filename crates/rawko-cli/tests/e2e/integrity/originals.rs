@@ -9,14 +9,17 @@ const WEAKEN: &str = "sed -i 's/, 3)/, -1)/' tests/test_app.py";
 
 #[test]
 fn an_original_that_was_overwritten_or_removed_is_no_proof() {
-    for command in [
-        OVERWRITE,
-        "old=$(git rev-parse HEAD:tests/test_app.py); rm -f .git/objects/${old:0:2}/${old:2}",
-        // The whole tree of the beginning.
-        "for name in $(git for-each-ref --format='%(tree)' refs/rawko); do rm -f .git/objects/${name:0:2}/${name:2}; done",
-        "for name in $(git for-each-ref --format='%(objectname)' refs/rawko); do rm -f .git/objects/${name:0:2}/${name:2}; done",
+    let remove = |names: &str| {
+        format!("for name in $({names}); do rm -f .git/objects/${{name:0:2}}/${{name:2}}; done")
+    };
+    for (command, path) in [
+        (OVERWRITE.to_owned(), "git object"),
+        (remove("git rev-parse HEAD:tests/test_app.py"), "git object"),
+        (remove("git for-each-ref --format='%(objectname)' refs/rawko"), "git object"),
+        // The run knows what stood in it.
+        (remove("git for-each-ref --format='%(tree)' refs/rawko"), "tests/test_app.py"),
     ] {
-        UNIT.claimed(&[WEAKEN, command], "git object");
+        UNIT.claimed(&[WEAKEN, &command], path);
     }
 }
 

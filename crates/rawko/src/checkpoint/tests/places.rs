@@ -166,26 +166,6 @@ fn an_index_with_a_conflict() {
 }
 
 #[test]
-fn other_repositories_inside_are_not_entered() {
-    let bench = Bench::repository();
-    for name in ["clone", "empty"] {
-        std::fs::create_dir(bench.path(name)).unwrap();
-        bench.git_in(&bench.path(name), &["init", "--quiet"]);
-        bench.write(format!("{name}/inside"), "not looked at");
-    }
-    bench.git_in(&bench.path("clone"), &["add", "."]);
-    bench.git_in(&bench.path("clone"), &["commit", "--quiet", "--message", "x"]);
-    let clone = bench.path("clone");
-    bench.git(&["submodule", "--quiet", "add", clone.to_str().unwrap(), "module"]);
-    let id = bench.take(1);
-    assert_eq!(bench.kept(&id), [".gitmodules", "tracked"]);
-    bench.write("clone/inside", "changed").write("module/inside", "changed").write("tracked", "x").end();
-    assert_eq!(bench.rewind("1").restored, ["tracked"]);
-    assert_eq!(bench.read("clone/inside"), "changed");
-    assert_eq!(bench.read("module/inside"), "changed");
-}
-
-#[test]
 fn a_submodule_as_the_project() {
     let bench = Bench::repository();
     let source = Bench::repository();
