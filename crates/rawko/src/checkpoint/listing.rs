@@ -210,12 +210,13 @@ impl<'a> Sieve<'a> {
         let (known, bytes) = (self.listing.files.len(), self.bytes);
         for part in nested {
             let paths = part.tracked.union(&part.others);
-            let new: Vec<&TreePath> = paths.filter(|path| !self.listing.files.contains_key(*path)).collect();
+            let new: BTreeSet<&TreePath> =
+                paths.filter(|path| !self.listing.files.contains_key(*path)).collect();
             let bytes_before = self.bytes;
             part.tracked.iter().for_each(|path| self.take(path));
             self.take_others(part, also);
             if self.listing.files.len() - known > MAX_FILES || self.bytes - bytes > MAX_BYTES {
-                new.into_iter().for_each(|path| drop(self.listing.files.remove(path)));
+                self.listing.files.retain(|path, _| !new.contains(path));
                 self.bytes = bytes_before;
                 self.listing.skipped.insert(part.inside.clone(), TOO_LARGE);
             }
