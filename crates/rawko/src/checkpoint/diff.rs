@@ -7,6 +7,9 @@ use super::git::THOROUGH;
 use super::objects::Objects;
 use super::scratch::Scratch;
 
+/// Files whose contents are in memory at once.
+const CHECKED: usize = 20;
+
 /// Which part of a session is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Span {
@@ -71,15 +74,34 @@ pub(super) fn files(
     Ok(parse(&answer))
 }
 
-/// The differences as a patch.
+/// The differences as a patch, of files that are what was kept.
 pub(super) fn patch(
     objects: &Objects<'_>,
     scratch: &Scratch,
     from: &str,
     to: &str,
 ) -> Result<Vec<u8>, CheckpointError> {
+    let differ = objects.read(scratch, "compares").args(["diff-tree", "-r", "-z", "--raw", from, to]);
+    let differ = differ.answer()?;
+    for some in contents_of(&differ).chunks(CHECKED) {
+        objects.contents_in(scratch, some)?;
+    }
     let args = ["diff-tree", "-r", "-p", "-M", "--no-color", "--no-ext-diff", "--no-textconv", from, to];
     objects.read(scratch, "compares").args(args).within_time(THOROUGH).answer()
+}
+
+/// The objects that differ, as `--raw -z` names them.
+fn contents_of(answer: &[u8]) -> Vec<&str> {
+    let records = answer.split(|byte| *byte == 0).filter_map(|field| field.strip_prefix(b":"));
+    let words = records.filter_map(|record| std::str::from_utf8(record).ok());
+    let ids = words.flat_map(|words| {
+        let words: Vec<&str> = words.split(' ').collect();
+        match words.as_slice() {
+            [_, _, before, after, ..] => vec![*before, *after],
+            _ => Vec::new(),
+        }
+    });
+    ids.filter(|id| id.bytes().any(|byte| byte != b'0')).collect()
 }
 
 /// Reads `--raw --numstat -z`: first a record of every file's kind, then one of its lines.

@@ -78,6 +78,18 @@ pub enum CheckpointError {
         /// Where it was looked for.
         store: PathBuf,
     },
+    /// What is there under the name of something that was kept is something else.
+    #[error(
+        "what {} has as {id} is not what was kept under that name: it was overwritten, or is damaged; another checkpoint \
+         may still be whole",
+        store.display()
+    )]
+    Altered {
+        /// The name.
+        id: String,
+        /// Where it lies.
+        store: PathBuf,
+    },
     /// Somebody works on the tree.
     #[error("session {session} is running in this folder: `rawko cancel {session}` ends it, then try again")]
     Running {

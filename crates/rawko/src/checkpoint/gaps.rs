@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::Checkpoint;
 use super::error::CheckpointError;
 use super::history::{in_time, is_work};
-use super::message::Message;
+use super::message::{Message, tree_of};
 use super::snapshot::{Snapshot, same};
 use super::store::Store;
 
@@ -88,10 +88,4 @@ impl Gaps {
         }
         same(last, now)
     }
-}
-
-/// The tree that a commit holds.
-fn tree_of(commit: &[u8]) -> Option<&str> {
-    let line = commit.strip_prefix(b"tree ")?.split(|byte| *byte == b'\n').next()?;
-    std::str::from_utf8(line).ok()
 }

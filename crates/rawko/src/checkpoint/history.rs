@@ -18,7 +18,7 @@ use super::store::Store;
 use super::{Checkpoint, RESUMED, REWIND, number, order};
 
 /// The one entry for all folders that hold something.
-static FOLDER: TreeEntry = TreeEntry { kind: EntryKind::Folder, id: String::new(), size: 0, mode: None };
+static FOLDER: TreeEntry = TreeEntry { kind: EntryKind::Folder, id: String::new(), mode: None };
 
 /// A tree with the permissions of its files and its empty folders, as far as they are known.
 #[derive(Debug, Clone, Default)]

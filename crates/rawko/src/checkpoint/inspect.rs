@@ -16,7 +16,6 @@ use super::gaps::Gaps;
 use super::listing::TreeListing;
 use super::objects::Objects;
 use super::scratch::Scratch;
-use super::snapshot;
 use super::store::Store;
 
 /// Files that are named with their figures.
@@ -31,8 +30,8 @@ const PATCH_BYTES: usize = 12_000;
 const NAME_LENGTH: usize = 200;
 
 impl Checkpoints {
-    /// Names the tree as it is now: equal content has equal names, and nothing else has. Ignored files, repositories inside
-    /// it and files that are too large to be kept are no part of it.
+    /// Names the tree as it is now: equal content has equal names, and nothing else has. Ignored files
+    /// and what is too large to be kept are no part of it.
     ///
     /// # Errors
     /// If git cannot be asked, or there is too much to be read.
@@ -114,9 +113,7 @@ impl<'a> Present<'a> {
         if files.is_empty() || gaps.is_empty() {
             return Ok(files);
         }
-        let list = ["ls-tree", "-r", "-z", "-l", "--full-tree", &self.tree];
-        let now = self.objects.read(&self.scratch, "reads the tree").args(list).answer()?;
-        let (began, now) = (self.store.snapshot(id)?, snapshot::parse(&now));
+        let (began, now) = (self.store.snapshot(id)?, self.objects.files(&self.scratch, &self.tree)?);
         let is_by_others = |path: &str| gaps.explain(&began, &now, path.as_bytes());
         files.retain(|file| {
             let mut paths = std::iter::once(&file.path).chain(&file.from);

@@ -1,8 +1,8 @@
 //! Which files a kept tree holds: what git tracks and what it would, never what is ignored.
 //!
 //! Left out, and named where a person may miss it: files above [`MAX_FILE`], files that cannot be read, untracked files
-//! whose names say that they hold secrets, devices, FIFOs and sockets. Other repositories inside the tree (submodules, clones) are never entered, and rawko's own sessions
-//! never kept.
+//! whose names say that they hold secrets, devices, FIFOs and sockets. Repositories inside the tree have a say in their own
+//! files (`nested`), and rawko's own sessions are never kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -14,6 +14,7 @@ use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, statat};
 
 use super::error::CheckpointError;
 use super::git::{Ask, Git};
+use super::nested::{Part, Parts};
 use super::place::{UserFolders, WorkTree};
 use super::private_names::{self, is_private};
 use super::scratch::{Scratch, user_exclude};
@@ -24,6 +25,8 @@ pub(super) const MAX_FILE: u64 = 100 * 1024 * 1024;
 pub(super) const MAX_FILES: usize = 20_000;
 /// Most bytes in them.
 pub(super) const MAX_BYTES: u64 = 500 * 1024 * 1024;
+/// Why the files of a repository inside are not kept.
+const TOO_LARGE: &str = "a repository with more than 20,000 files or 500 MB";
 
 /// A path below the project, as the bytes that it is.
 pub(super) type TreePath = Vec<u8>;
@@ -39,6 +42,18 @@ pub(super) struct TreeListing {
     pub(super) gone: BTreeSet<TreePath>,
     /// Whether a repository around, which ignores the project, was left out of account.
     pub(super) stands_alone: bool,
+    /// The repositories inside, by where they lie.
+    pub(super) nested: BTreeMap<TreePath, WorkTree>,
+}
+
+impl TreeListing {
+    /// The innermost repository that has a say in a file; empty for the project's.
+    pub(super) fn part_of(&self, path: &[u8]) -> &[u8] {
+        let holds = |inside: &&TreePath| {
+            path.strip_prefix(inside.as_slice()).is_some_and(|rest| rest.starts_with(b"/"))
+        };
+        self.nested.keys().filter(holds).max_by_key(|inside| inside.len()).map_or(b"", Vec::as_slice)
+    }
 }
 
 /// What is never kept.
@@ -69,32 +84,19 @@ pub(super) fn list(
     never: &Never,
     also: &BTreeSet<TreePath>,
 ) -> Result<TreeListing, CheckpointError> {
-    let tracked = match &place.repository {
-        Some(repository) => {
-            let ask = repository.ask(git, "lists the tracked files").within(&place.project);
-            split(&ask.args(["ls-files", "-z", "--cached"]).answer()?)
-        }
-        None => BTreeSet::new(),
-    };
-    let mut others = not_ignored(git, place, scratch, user)?;
-    let stands_alone = tracked.is_empty() && others.is_empty() && place.toplevel != place.project;
-    if stands_alone {
-        // A repository around that ignores the project has no say in it: a home folder under version control.
-        others = not_ignored(git, &place.alone(), scratch, user)?;
-    }
+    let Parts { project, nested, skipped, stands_alone } =
+        Parts::of(git, place, scratch.format, user, never)?;
     let mut sieve = Sieve::new(&place.project, never)?;
-    for path in tracked.iter().chain(also) {
+    for path in project.tracked.iter().chain(also) {
         sieve.take(path);
     }
+    let of_nested = nested.iter().map(|part| (part.inside.clone(), part.place.clone())).collect();
+    sieve.listing.skipped.extend(skipped);
+    sieve.listing = TreeListing { nested: of_nested, stands_alone, ..sieve.listing };
+    sieve.take_nested(&nested, also);
     let known = sieve.listing.files.len();
     let bytes = sieve.bytes;
-    for path in others.difference(&tracked) {
-        if is_private(path) && !also.contains(path) {
-            sieve.listing.skipped.insert(path.clone(), private_names::WHY);
-        } else {
-            sieve.take(path);
-        }
-    }
+    sieve.take_others(&project, also);
     let (files, bytes) = (sieve.listing.files.len() - known, sieve.bytes - bytes);
     if files > MAX_FILES || bytes > MAX_BYTES {
         return Err(too_much(&place.project, files, bytes));
@@ -103,17 +105,7 @@ pub(super) fn list(
     let is_there =
         |path: &&TreePath| listing.files.contains_key(*path) || listing.skipped.contains_key(*path);
     let gone = also.iter().filter(|path| !is_there(path)).cloned().collect();
-    Ok(TreeListing { gone, stands_alone, ..listing })
-}
-
-/// All files that no list ignores, tracked or not: with no index, every file is a stranger.
-fn not_ignored(
-    git: &Git,
-    place: &WorkTree,
-    scratch: &Scratch,
-    user: &UserFolders,
-) -> Result<BTreeSet<TreePath>, CheckpointError> {
-    Ok(split(&others(git, place, scratch, user)?.answer()?))
+    Ok(TreeListing { gone, ..listing })
 }
 
 /// What is ignored; a folder that is ignored as a whole stands for what it holds and ends with a slash.
@@ -128,8 +120,8 @@ pub(super) fn ignored(
     Ok(paths.map(<[u8]>::to_vec).collect())
 }
 
-/// Lists files as if none were tracked.
-fn others(
+/// Lists files as if none were tracked. What ends with a slash is another repository, which is not entered.
+pub(super) fn others(
     git: &Git,
     place: &WorkTree,
     scratch: &Scratch,
@@ -155,12 +147,6 @@ fn too_much(project: &Path, files: usize, bytes: u64) -> CheckpointError {
         limit_files: MAX_FILES,
         limit_megabytes: MAX_BYTES / (1024 * 1024),
     }
-}
-
-fn split(answer: &[u8]) -> BTreeSet<TreePath> {
-    // A trailing slash: another repository, which is not entered.
-    let paths = answer.split(|byte| *byte == 0).filter(|path| !path.is_empty() && !path.ends_with(b"/"));
-    paths.map(<[u8]>::to_vec).collect()
 }
 
 /// Looks at each path, and lets through what can be kept.
@@ -197,7 +183,7 @@ impl<'a> Sieve<'a> {
                 self.listing.files.insert(path.to_vec(), mode);
                 return;
             }
-            // A submodule, or what was a file and is a folder now; git lists the files in it.
+            // What was a file and is a folder now; git lists the files in it.
             FileType::Directory => return,
             FileType::Fifo
             | FileType::Socket
@@ -206,6 +192,35 @@ impl<'a> Sieve<'a> {
             | FileType::Unknown => "it is no file",
         };
         self.listing.skipped.insert(path.to_vec(), why);
+    }
+
+    /// What git would track: of what may hold secrets, what is known already.
+    fn take_others(&mut self, part: &Part, also: &BTreeSet<TreePath>) {
+        for path in part.others.difference(&part.tracked) {
+            if is_private(path) && !also.contains(path) {
+                self.listing.skipped.insert(path.clone(), private_names::WHY);
+            } else {
+                self.take(path);
+            }
+        }
+    }
+
+    /// The files of the repositories inside, as long as there are not too many: git has none of them in the project's own.
+    fn take_nested(&mut self, nested: &[Part], also: &BTreeSet<TreePath>) {
+        let (known, bytes) = (self.listing.files.len(), self.bytes);
+        for part in nested {
+            let paths = part.tracked.union(&part.others);
+            let new: BTreeSet<&TreePath> =
+                paths.filter(|path| !self.listing.files.contains_key(*path)).collect();
+            let bytes_before = self.bytes;
+            part.tracked.iter().for_each(|path| self.take(path));
+            self.take_others(part, also);
+            if self.listing.files.len() - known > MAX_FILES || self.bytes - bytes > MAX_BYTES {
+                self.listing.files.retain(|path, _| !new.contains(path));
+                self.bytes = bytes_before;
+                self.listing.skipped.insert(part.inside.clone(), TOO_LARGE);
+            }
+        }
     }
 
     fn is_readable(&self, path: &[u8]) -> bool {

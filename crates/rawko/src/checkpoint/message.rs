@@ -201,6 +201,12 @@ fn unescaped(text: &str) -> Option<TreePath> {
     Some(plain)
 }
 
+/// The tree that a commit holds.
+pub(super) fn tree_of(commit: &[u8]) -> Option<&str> {
+    let line = commit.strip_prefix(b"tree ")?.split(|byte| *byte == b'\n').next()?;
+    std::str::from_utf8(line).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,9 +2,10 @@
 //! branch and stash are never touched, and no code of the repository runs.
 //!
 //! Owns the trees of a session. Git keeps them: among the repository's objects, or in a store of the session's own where
-//! there is no repository or it cannot be written (`objects`). Kept is what is below the project and not ignored, byte
-//! for byte. Without a git program nothing is kept. This module does not enter other repositories inside the project,
-//! follow links, or restore what it did not keep.
+//! there is no repository or it cannot be written (`objects`). Agents can write there, so what is read is held against its
+//! hash (`verified`), and a process goes by the names that it gave (`known`). Kept is what is below the project and not ignored, byte
+//! for byte. Without a git program nothing is kept. The files of repositories inside the project are the project's (`nested`).
+//! This module does not follow links, or restore what it did not keep.
 
 mod changes;
 mod diff;
@@ -14,8 +15,10 @@ mod gaps;
 mod git;
 mod history;
 mod inspect;
+mod known;
 mod listing;
 mod message;
+mod nested;
 mod objects;
 mod own;
 mod place;
@@ -30,6 +33,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod trees;
+mod verified;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -46,12 +50,13 @@ pub use diff::{ChangeKind, DiffDetail, FileChange, Span};
 pub use error::CheckpointError;
 use git::{Git, Unanswered};
 use history::History;
+use known::Known;
 use listing::TreePath;
 use place::UserFolders;
 pub(crate) use place::foreign_repository;
 pub use rewind::{Execute, Extent, LeftAlone, More, Rewound};
 use store::{Store, ToKeep};
-pub(crate) use trees::{Fate, GitFolders, Trees, Version};
+pub(crate) use trees::{Fate, Fault, GitFolders, Trees, Version};
 
 /// Name of the tree at the end of a session.
 const END: &str = "end";
@@ -88,8 +93,8 @@ pub struct Checkpoints {
     unanswered: Unanswered,
     /// Whether no list of what is ignored is something that git would wait for.
     looked: Arc<OnceLock<()>>,
-    /// The first tree that this value or a copy of it kept. If no tree is found later, they are lost.
-    first_kept: Arc<OnceLock<String>>,
+    /// What this value or a copy of it has kept.
+    known: Known,
 }
 
 /// A kept tree.
@@ -122,7 +127,7 @@ impl Checkpoints {
             user: UserFolders { home: std::env::var_os("HOME"), config: std::env::var_os("XDG_CONFIG_HOME") },
             unanswered: Unanswered::default(),
             looked: Arc::default(),
-            first_kept: Arc::default(),
+            known: Known::default(),
         }
     }
 
@@ -181,9 +186,7 @@ impl Checkpoints {
         let names = store.names()?;
         name_end(&store, &names, iteration)?;
         // The session goes on, so the tree at its end is not known yet.
-        let kept = store.keep(&iteration.to_string(), &ToKeep::of(listing), Some(END))?;
-        let _ = self.first_kept.set(kept.clone());
-        Ok(kept)
+        store.keep(&iteration.to_string(), &ToKeep::of(listing), Some(END))
     }
 
     /// Keeps the tree as an execution leaves it: what is changed before the next one is then not taken for the session's.

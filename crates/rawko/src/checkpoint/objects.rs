@@ -1,7 +1,7 @@
 //! Trees as git objects: in the repository where there is one that can be written, else in the session's folder.
 //!
-//! A kept tree is a commit without parents. In a repository a ref below `refs/rawko/<session>/` holds it, so that it
-//! is not pruned, and nothing else points to it. Without one, the names stand in a folder of the session.
+//! A kept tree is a commit without parents, and its name stands in a folder of the session. In a repository a ref below
+//! `refs/rawko/<session>/` holds it as well, so that it is not pruned, and nothing else points to it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -9,12 +9,13 @@ use std::path::{Path, PathBuf};
 
 use super::error::CheckpointError;
 use super::git::{Ask, Git, THOROUGH};
+use super::known::Known;
 use super::listing::{TreeListing, TreePath};
 use super::message::Message;
 use super::own::{self, create_folder, remove};
 use super::place::{ObjectFormat, Repository, WorkTree};
 use super::scratch::Scratch;
-use super::snapshot::{self, EntryKind, Snapshot, TreeEntry};
+use super::snapshot::{EntryKind, TreeEntry};
 use super::store::ToKeep;
 
 /// Author of the commits: no person.
@@ -33,6 +34,7 @@ pub(super) struct Objects<'a> {
     /// `checkpoints/` in the session's directory.
     pub(super) folder: &'a Path,
     pub(super) session: &'a str,
+    pub(super) known: &'a Known,
 }
 
 impl Objects<'_> {
@@ -153,50 +155,65 @@ impl Objects<'_> {
 
     /// Holds `commit` under `name`, and removes the name `forget`.
     pub(super) fn name(&self, name: &str, commit: &str, forget: Option<&str>) -> Result<(), CheckpointError> {
-        match self.writable_repository() {
-            Some(repository) => {
-                let mut commands = format!("update {}\0{commit}\0\0", self.reference(name));
-                if let Some(other) = forget {
-                    commands.push_str(&format!("delete {}\0\0", self.reference(other)));
-                }
-                let update = ["update-ref", "-z", "--no-deref", "--stdin"];
-                let ask = repository.ask(self.git, "names the kept tree").args(update);
-                ask.input(commands.into_bytes()).answer().map(drop)
+        if let Some(repository) = self.writable_repository() {
+            let mut commands = format!("update {}\0{commit}\0\0", self.reference(name));
+            if let Some(other) = forget {
+                commands.push_str(&format!("delete {}\0\0", self.reference(other)));
             }
-            None => {
-                self.name_own(name, commit)?;
-                forget.map_or(Ok(()), |other| remove(&self.own_names().join(other)))
-            }
+            let update = ["update-ref", "-z", "--no-deref", "--stdin"];
+            let ask = repository.ask(self.git, "names the kept tree").args(update);
+            ask.input(commands.into_bytes()).answer()?;
         }
+        self.name_own(name, commit, forget)
     }
 
-    /// Holds `commit`, of the session's own objects, under `name`.
-    pub(super) fn name_own(&self, name: &str, commit: &str) -> Result<(), CheckpointError> {
-        let folder = self.own_names();
+    /// The same for a commit of the session's own objects, which no ref can hold.
+    pub(super) fn name_own(
+        &self,
+        name: &str,
+        commit: &str,
+        forget: Option<&str>,
+    ) -> Result<(), CheckpointError> {
+        let (mut names, folder) = (self.names()?, self.own_names());
         create_folder(&folder)?;
-        own::write(self.folder, &folder.join(name), format!("{commit}\n").as_bytes())
+        own::write(self.folder, &folder.join(name), format!("{commit}\n").as_bytes())?;
+        names.insert(name.to_owned(), commit.to_owned());
+        if let Some(other) = forget {
+            remove(&self.own_names().join(other))?;
+            names.remove(other);
+        }
+        self.known.keep_names(names);
+        Ok(())
     }
 
-    /// All names of the session, each with its commit.
+    /// All names of the session, each with its commit. A process asks once: after that, agents may have made refs. A ref
+    /// counts only where the session's own folder does not say otherwise, as where a session came from another machine.
     pub(super) fn names(&self) -> Result<BTreeMap<String, String>, CheckpointError> {
-        let mut names = self.own()?;
-        if let Some(repository) = &self.place.repository {
-            let prefix = self.reference("");
-            let list = ["for-each-ref", "--format=%(objectname) %(refname)"];
-            let answer = repository.ask(self.git, "lists the kept trees").args(list).arg(&prefix).answer()?;
-            for line in String::from_utf8_lossy(&answer).lines() {
-                if let Some((id, name)) = line.split_once(' ')
-                    && let Some(name) = name.strip_prefix(&prefix)
-                {
-                    names.insert(name.to_owned(), id.to_owned());
-                }
-            }
+        if let Some(names) = self.known.names() {
+            return Ok(names);
         }
+        let mut names = self.references()?;
+        names.extend(self.own()?);
+        self.known.keep_names(names.clone());
         Ok(names)
     }
 
+    /// The names that are refs of the repository, each with its commit.
+    fn references(&self) -> Result<BTreeMap<String, String>, CheckpointError> {
+        let Some(repository) = &self.place.repository else { return Ok(BTreeMap::new()) };
+        let prefix = self.reference("");
+        let list = ["for-each-ref", "--format=%(objectname) %(refname)"];
+        let answer = repository.ask(self.git, "lists the kept trees").args(list).arg(&prefix).answer()?;
+        let text = String::from_utf8_lossy(&answer);
+        let named = text.lines().filter_map(|line| {
+            let (id, name) = line.split_once(' ')?;
+            Some((name.strip_prefix(&prefix)?.to_owned(), id.to_owned()))
+        });
+        Ok(named.collect())
+    }
+
     /// The names that stand in the session's own folder.
-    pub(super) fn own(&self) -> Result<BTreeMap<String, String>, CheckpointError> {
+    fn own(&self) -> Result<BTreeMap<String, String>, CheckpointError> {
         let folder = self.own_names();
         let entries = match std::fs::read_dir(&folder) {
             Ok(entries) => entries,
@@ -212,69 +229,17 @@ impl Objects<'_> {
         Ok(entries.filter_map(Result::ok).filter_map(held).collect())
     }
 
-    /// Removes all names.
+    /// Removes all refs. The names in the session's own folder go with that.
     pub(super) fn forget(&self) -> Result<(), CheckpointError> {
-        if let Some(repository) = &self.place.repository {
-            let mut commands = String::new();
-            let own = self.own()?;
-            for name in self.names()?.into_keys().filter(|name| !own.contains_key(name)) {
-                commands.push_str(&format!("delete {}\0\0", self.reference(&name)));
-            }
-            if !commands.is_empty() {
-                let update = ["update-ref", "-z", "--no-deref", "--stdin"];
-                repository
-                    .ask(self.git, "removes the names of kept trees")
-                    .args(update)
-                    .input(commands.into_bytes())
-                    .answer()?;
-            }
+        let Some(repository) = &self.place.repository else { return Ok(()) };
+        let names = self.references()?.into_keys();
+        let commands: String = names.map(|name| format!("delete {}\0\0", self.reference(&name))).collect();
+        if !commands.is_empty() {
+            let update = ["update-ref", "-z", "--no-deref", "--stdin"];
+            let ask = repository.ask(self.git, "removes the names of kept trees").args(update);
+            ask.input(commands.into_bytes()).answer()?;
         }
         Ok(())
-    }
-
-    /// The files of a kept tree.
-    pub(super) fn snapshot(&self, id: &str) -> Result<Snapshot, CheckpointError> {
-        let scratch = self.scratch_for(id)?;
-        let list = ["ls-tree", "-r", "-z", "-l", "--full-tree", id];
-        let answer = self.read(&scratch, "reads the kept tree").args(list).answer();
-        answer.map(|answer| snapshot::parse(&answer)).map_err(|error| self.gone(id, error))
-    }
-
-    /// What was recorded beside a kept tree.
-    pub(super) fn message(&self, id: &str) -> Result<Message, CheckpointError> {
-        let scratch = self.scratch_for(id)?;
-        let answer = self.read(&scratch, "reads the kept tree").args(["cat-file", "commit", id]).answer();
-        Ok(Message::read(&answer.map_err(|error| self.gone(id, error))?))
-    }
-
-    /// The contents of these objects, in their order.
-    pub(super) fn contents(&self, ids: &[&str]) -> Result<Vec<Vec<u8>>, CheckpointError> {
-        let Some(first) = ids.first() else { return Ok(Vec::new()) };
-        self.contents_in(&self.scratch_for(first)?, ids)
-    }
-
-    /// The same, also of objects that `scratch` holds.
-    pub(super) fn contents_in(
-        &self,
-        scratch: &Scratch,
-        ids: &[&str],
-    ) -> Result<Vec<Vec<u8>>, CheckpointError> {
-        let found = self.those_in(scratch, ids)?;
-        ids.iter().zip(found).map(|(id, found)| found.ok_or_else(|| self.lost(id))).collect()
-    }
-
-    /// The contents of those of these objects that are there, in their order.
-    pub(super) fn those_there(&self, ids: &[&str]) -> Result<Vec<Option<Vec<u8>>>, CheckpointError> {
-        let Some(first) = ids.first() else { return Ok(Vec::new()) };
-        self.those_in(&self.scratch_for(first)?, ids)
-    }
-
-    fn those_in(&self, scratch: &Scratch, ids: &[&str]) -> Result<Vec<Option<Vec<u8>>>, CheckpointError> {
-        let input = ids.iter().flat_map(|id| [id.as_bytes(), b"\n"].concat()).collect();
-        let ask = self.read(scratch, "reads kept files").args(["cat-file", "--batch"]);
-        let answer = ask.input(input).within_time(THOROUGH).answer()?;
-        let mut rest = answer.as_slice();
-        Ok(ids.iter().map(|_| next_object(&mut rest)).collect())
     }
 
     /// A scratch git directory in the object format of `id`.
@@ -337,23 +302,13 @@ impl Objects<'_> {
     }
 
     pub(super) fn lost(&self, id: &str) -> CheckpointError {
-        let store = self.place.repository.as_ref().map_or(self.folder, |repository| &repository.dot_git);
-        CheckpointError::Gone { id: id.escape_debug().to_string(), store: store.to_owned() }
+        CheckpointError::Gone { id: id.escape_debug().to_string(), store: self.holder().to_owned() }
     }
-}
 
-/// Reads one object from the output of `git cat-file --batch`; nothing if it is missing.
-fn next_object(rest: &mut &[u8]) -> Option<Vec<u8>> {
-    let end = rest.iter().position(|byte| *byte == b'\n')?;
-    let mut words = std::str::from_utf8(rest.get(..end)?).ok()?.split(' ');
-    let Some(size) = words.nth(2).and_then(|size| size.parse::<usize>().ok()) else {
-        // What is missing has a line and no content.
-        *rest = rest.get(end + 1..)?;
-        return None;
-    };
-    let content = rest.get(end + 1..)?.get(..size)?.to_vec();
-    *rest = rest.get(end + 1 + size + 1..)?;
-    Some(content)
+    /// What people know as the place of the objects.
+    pub(super) fn holder(&self) -> &Path {
+        self.place.repository.as_ref().map_or(self.folder, |repository| &repository.dot_git)
+    }
 }
 
 fn joined<'a>(paths: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {

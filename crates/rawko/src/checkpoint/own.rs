@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::error::CheckpointError;
+use super::known::Known;
 
 /// Folders below `checkpoints/` that are written to.
 const FOLDERS: [&str; 3] = ["names", "objects", "staging"];
@@ -84,31 +85,35 @@ pub(super) fn read(path: &Path) -> Option<Vec<u8>> {
 
 /// The index of a session, which git reads and writes.
 #[derive(Debug)]
-pub(super) struct SessionIndex(PathBuf);
+pub(super) struct SessionIndex<'a> {
+    path: PathBuf,
+    known: &'a Known,
+}
 
-impl SessionIndex {
-    /// Makes sure that git will not write through it to somewhere else.
-    pub(super) fn of(checkpoints: &Path) -> Result<Self, CheckpointError> {
+impl<'a> SessionIndex<'a> {
+    /// Makes sure that git will not write through it to somewhere else, and that nobody else wrote it.
+    pub(super) fn of(checkpoints: &Path, known: &'a Known) -> Result<Self, CheckpointError> {
         let index = checkpoints.join("index");
         // The process that held it is dead: the caller holds the lock of the session's checkpoints.
         remove(&checkpoints.join("index.lock"))?;
         match index.symlink_metadata() {
-            Ok(found) if !found.is_file() || found.nlink() > 1 => remove(&index)?,
+            Ok(found) if !found.is_file() || found.nlink() > 1 || !known.is_index(&index) => remove(&index)?,
             Ok(_) | Err(_) => {}
         }
-        Ok(Self(index))
+        Ok(Self { path: index, known })
     }
 
     pub(super) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 }
 
-impl Drop for SessionIndex {
+impl Drop for SessionIndex<'_> {
     /// Git makes it anew each time, for everybody to read.
     fn drop(&mut self) {
-        if self.0.symlink_metadata().is_ok_and(|found| found.is_file()) {
-            let _ = std::fs::set_permissions(&self.0, Permissions::from_mode(0o600));
+        if self.path.symlink_metadata().is_ok_and(|found| found.is_file()) {
+            let _ = std::fs::set_permissions(&self.path, Permissions::from_mode(0o600));
+            self.known.keep_index(&self.path);
         }
     }
 }

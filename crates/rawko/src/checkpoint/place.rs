@@ -184,7 +184,8 @@ pub(crate) fn foreign_repository(project: &Path) -> Option<PathBuf> {
 }
 
 impl Repository {
-    fn at(git: &Git, toplevel: &Path, user: &UserFolders) -> Option<Self> {
+    /// The one of a work tree; `None` where git cannot use it.
+    pub(super) fn at(git: &Git, toplevel: &Path, user: &UserFolders) -> Option<Self> {
         let dot_git = toplevel.join(".git");
         if READ_BY_GIT.iter().any(|name| is_waited_for(&dot_git.join(name))) {
             return None;

@@ -341,27 +341,31 @@ fn carry_out(store: &Store, plan: RewindPlan) -> Result<Done, CheckpointError> {
             done.left_alone.insert(path, why);
         }
     }
+    let ids: Vec<&str> =
+        plan.put.values().map(|entry| entry.id.as_str()).filter(|id| !id.is_empty()).collect();
+    let sizes = ids.iter().zip(store.objects().sizes(&ids)?).collect::<BTreeMap<_, _>>();
     let entries: Vec<(&TreePath, &TreeEntry)> = plan.put.iter().collect();
     let mut rest = entries.as_slice();
     while !rest.is_empty() {
         let mut bytes = 0;
         let fits = rest.iter().take_while(|(_, entry)| {
             let first = bytes == 0;
-            bytes += entry.size.max(1);
+            bytes += sizes.get(&entry.id.as_str()).copied().unwrap_or_default().max(1);
             first || bytes <= PIECE
         });
         let (piece, later) = rest.split_at(fits.count());
         let with_content = || piece.iter().filter(|(_, entry)| entry.kind != EntryKind::Folder);
         let ids: Vec<&str> = with_content().map(|(_, entry)| entry.id.as_str()).collect();
-        let mut contents = store.objects().contents(&ids)?.into_iter();
+        let mut contents = store.objects().each(&ids)?.into_iter();
         for (path, entry) in piece {
             let content = match entry.kind {
-                EntryKind::Folder => Vec::new(),
+                EntryKind::Folder => Ok(Vec::new()),
                 EntryKind::File | EntryKind::Executable | EntryKind::Link => {
-                    contents.next().unwrap_or_default()
+                    contents.next().unwrap_or_else(|| Ok(Vec::new()))
                 }
             };
-            match restorer.put(path, entry.kind, entry.mode, &content) {
+            let put = |content: Vec<u8>| restorer.put(path, entry.kind, entry.mode, &content);
+            match content.map_err(|error| error.to_string()).and_then(put) {
                 Ok(()) => done.restored.push(shown(path)),
                 Err(why) => drop(done.left_alone.insert((*path).clone(), why)),
             }

@@ -29,7 +29,7 @@ pub(super) fn ignored(
     place: &WorkTree,
     scratch: &Scratch,
     user: &UserFolders,
-    rules: &[(&TreePath, Vec<u8>)],
+    rules: &[(TreePath, Vec<u8>)],
     paths: &BTreeSet<TreePath>,
 ) -> Result<BTreeSet<TreePath>, CheckpointError> {
     if paths.is_empty() {

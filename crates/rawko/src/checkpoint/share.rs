@@ -70,12 +70,10 @@ impl Checkpoints {
 impl Objects<'_> {
     fn share_with(&self, other: &Objects<'_>, name: &str, id: &str) -> Result<(), CheckpointError> {
         let scratch = self.scratch_for(id)?;
-        if !self.own()?.values().any(|own| own == id) {
-            let kind = self.read(&scratch, "looks for the kept tree").args(["cat-file", "-t", id]).line();
-            return match kind.map_err(|error| self.gone(id, error))?.as_str() {
-                "commit" => other.name(name, id, None),
-                _ => Err(self.lost(id)),
-            };
+        let (folder, leaf) = id.split_at(2);
+        if !self.own_objects().join(folder).join(leaf).is_file() {
+            self.commit(id)?;
+            return other.name(name, id, None);
         }
         let list = ["rev-list", "--objects", "--no-object-names", id];
         let answer = self.read(&scratch, "lists what was kept").args(list).answer();
@@ -89,6 +87,6 @@ impl Objects<'_> {
             create_folder(&folder)?;
             own::write(other.folder, &folder.join(Path::new(leaf)), &content)?;
         }
-        other.name_own(name, id)
+        other.name_own(name, id, None)
     }
 }

@@ -13,7 +13,6 @@ pub(super) struct TreeEntry {
     pub(super) kind: EntryKind,
     /// Names the content.
     pub(super) id: String,
-    pub(super) size: u64,
     /// The permissions of a file, where they are known.
     pub(super) mode: Option<u32>,
 }
@@ -64,40 +63,67 @@ impl EntryKind {
     }
 }
 
-/// Reads what `git ls-tree -r -z -l` writes. Other repositories, and names that no honest tree holds, are left out.
-pub(super) fn parse(answer: &[u8]) -> Snapshot {
-    let records = answer.split(|byte| *byte == 0).filter(|record| !record.is_empty());
-    records.filter_map(record).filter(|(path, _)| is_plain(path)).collect()
+/// What stands in a tree: files, and the trees below it. Other repositories, and names that no honest tree holds, are left out.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct TreeContent {
+    pub(super) files: Vec<(TreePath, TreeEntry)>,
+    /// Each with its id.
+    pub(super) trees: Vec<(TreePath, String)>,
 }
 
-fn record(record: &[u8]) -> Option<(TreePath, TreeEntry)> {
-    let tab = record.iter().position(|byte| *byte == b'\t')?;
-    let mut words = std::str::from_utf8(record.get(..tab)?).ok()?.split_ascii_whitespace();
-    let kind = EntryKind::of_mode(words.next()?)?;
-    let id = words.nth(1)?.to_owned();
-    let size = words.next()?.parse().ok()?;
-    Some((record.get(tab + 1..)?.to_vec(), TreeEntry { kind, id, size, mode: None }))
+impl TreeContent {
+    /// Reads a tree of git. A name of an object has so many bytes.
+    pub(super) fn read(mut tree: &[u8], bytes: usize) -> Self {
+        let mut content = Self::default();
+        let mut next = || {
+            let end = tree.iter().position(|byte| *byte == 0)?;
+            let mut words = tree.get(..end)?.splitn(2, |byte| *byte == b' ');
+            let (mode, name) = (std::str::from_utf8(words.next()?).ok()?, words.next()?);
+            let id = hex::encode(tree.get(end + 1..)?.get(..bytes)?);
+            tree = tree.get(end + 1 + bytes..)?;
+            Some((mode, name.to_vec(), id))
+        };
+        while let Some((mode, name, id)) = next() {
+            match EntryKind::of_mode(mode) {
+                _ if !is_plain(&name) => {}
+                Some(kind) => content.files.push((name, TreeEntry { kind, id, mode: None })),
+                None if mode == "40000" => content.trees.push((name, id)),
+                None => {}
+            }
+        }
+        content
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const ID: [u8; 20] = [0xab; 20];
+
+    /// A tree with one entry, and what is read of it.
     #[track_caller]
-    fn check(record: &[u8], expected: Option<(&[u8], &str, u64)>) {
-        let read = parse(record);
-        let read = read.iter().next().map(|(path, entry)| (path.as_slice(), entry.kind.mode(), entry.size));
-        assert_eq!(read, expected, "{}", record.escape_ascii());
+    fn check(entry: &[u8], expected: Option<(&[u8], &str)>) {
+        let read = TreeContent::read(&[entry, &ID].concat(), ID.len());
+        let trees = read.trees.iter().map(|(name, id)| (name.as_slice(), "040000", id));
+        let files = read.files.iter().map(|(name, entry)| (name.as_slice(), entry.kind.mode(), &entry.id));
+        let read = files.chain(trees).map(|(name, mode, id)| {
+            assert_eq!(*id, hex::encode(ID));
+            (name, mode)
+        });
+        assert_eq!(read.collect::<Vec<_>>(), Vec::from_iter(expected), "{}", entry.escape_ascii());
     }
 
     #[test]
     fn what_git_writes_is_read() {
-        check(b"100644 blob 0123abcd      12\ta/b c\0", Some((b"a/b c", "100644", 12)));
-        check(b"100755 blob 0123abcd       0\tx\t\n\xff\0", Some((b"x\t\n\xff", "100755", 0)));
-        check(b"120000 blob 0123abcd       4\tlink\0", Some((b"link", "120000", 4)));
-        check(b"160000 commit 0123abcd       -\tsub\0", None);
-        for name in [".git/hooks/x", "a/.GIT/x", "../x", "a/../x", "a//x", "./x", "/x"] {
-            check(format!("100644 blob 0123abcd       1\t{name}\0").as_bytes(), None);
+        check(b"100644 b c\0", Some((b"b c", "100644")));
+        check(b"100755 x\t\n\xff\0", Some((b"x\t\n\xff", "100755")));
+        check(b"120000 link\0", Some((b"link", "120000")));
+        check(b"40000 folder\0", Some((b"folder", "040000")));
+        check(b"160000 sub\0", None);
+        for name in [".git", ".GIT", "..", "", ".", "a/../b", "/x"] {
+            check(format!("100644 {name}\0").as_bytes(), None);
+            check(format!("40000 {name}\0").as_bytes(), None);
         }
         check(b"", None);
         check(b"100644\0", None);
@@ -106,8 +132,10 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_bytes_are_read_without_harm(bytes: Vec<u8>) {
-            for path in parse(&bytes).keys() {
-                proptest::prop_assert!(is_plain(path));
+            let read = TreeContent::read(&bytes, 20);
+            let names = read.files.iter().map(|(name, _)| name).chain(read.trees.iter().map(|(name, _)| name));
+            for name in names {
+                proptest::prop_assert!(is_plain(name));
             }
         }
     }

@@ -10,8 +10,10 @@ use rawko_tools::project_files;
 use super::error::CheckpointError;
 use super::git::Git;
 use super::history::WholeTree;
+use super::known::Known;
 use super::listing::{self, Never, TreeListing, TreePath};
-use super::message::Message;
+use super::message::{Message, tree_of};
+use super::nested::{below, below_of};
 use super::objects::Objects;
 use super::own::{self, SessionIndex};
 use super::place::{self, ObjectFormat, UserFolders, WorkTree};
@@ -34,6 +36,7 @@ pub(super) struct Store {
     never: Never,
     user: UserFolders,
     looked: Arc<OnceLock<()>>,
+    known: Known,
 }
 
 impl Store {
@@ -59,6 +62,7 @@ impl Store {
             never,
             user: of.user.clone(),
             looked: Arc::clone(&of.looked),
+            known: of.known.clone(),
         })
     }
 
@@ -79,7 +83,8 @@ impl Store {
     }
 
     pub(super) fn objects(&self) -> Objects<'_> {
-        Objects { git: &self.git, place: &self.place, folder: &self.folder, session: &self.session }
+        let Self { git, place, folder, session, known, .. } = self;
+        Objects { git, place, folder, session, known }
     }
 
     /// The files to be kept, and what of `also` is there.
@@ -89,16 +94,27 @@ impl Store {
         listing::list(&self.git, &self.place, &scratch, &self.user, &self.never, also)
     }
 
-    /// Those of `paths` that are ignored where `rules` are the lists of what is ignored, by path.
+    /// Those of `paths` that are ignored where `rules` are the lists of what is ignored, by path. A repository inside has a say
+    /// in its own files alone, and nobody else in them.
     pub(super) fn ignored_by(
         &self,
         rules: &[(&TreePath, Vec<u8>)],
         paths: &BTreeSet<TreePath>,
         listing: &TreeListing,
     ) -> Result<BTreeSet<TreePath>, CheckpointError> {
-        let scratch = Scratch::new(self.objects().format())?;
-        let place = if listing.stands_alone { self.place.alone() } else { self.place.clone() };
-        rules::ignored(&self.git, &place, &scratch, &self.user, rules, paths)
+        let project = if listing.stands_alone { self.place.alone() } else { self.place.clone() };
+        let mut ignored = BTreeSet::new();
+        for (inside, place) in std::iter::once((&TreePath::new(), &project)).chain(&listing.nested) {
+            let own =
+                |path: &TreePath| (listing.part_of(path) == inside).then(|| below_of(inside, path).to_vec());
+            let paths: BTreeSet<TreePath> = paths.iter().filter_map(own).collect();
+            let rules: Vec<(TreePath, Vec<u8>)> =
+                rules.iter().filter_map(|(path, rule)| Some((own(path)?, rule.clone()))).collect();
+            let scratch = Scratch::new(self.objects().format())?;
+            let found = rules::ignored(&self.git, place, &scratch, &self.user, &rules, &paths)?;
+            ignored.extend(found.iter().map(|path| below(inside, path)));
+        }
+        Ok(ignored)
     }
 
     /// The empty folders, now.
@@ -107,10 +123,15 @@ impl Store {
     }
 
     /// What is ignored, now; a folder that is ignored as a whole ends with a slash.
-    pub(super) fn ignored(&self) -> Result<Vec<TreePath>, CheckpointError> {
+    pub(super) fn ignored(&self, listing: &TreeListing) -> Result<Vec<TreePath>, CheckpointError> {
         self.look()?;
-        let scratch = Scratch::new(self.objects().format())?;
-        listing::ignored(&self.git, &self.place, &scratch, &self.user)
+        let mut ignored = Vec::new();
+        for (inside, place) in std::iter::once((&TreePath::new(), &self.place)).chain(&listing.nested) {
+            let scratch = Scratch::new(self.objects().format())?;
+            let found = listing::ignored(&self.git, place, &scratch, &self.user)?;
+            ignored.extend(found.iter().map(|path| below(inside, path)));
+        }
+        Ok(ignored)
     }
 
     /// Keeps a tree under `name`, and forgets what was kept under `forget`.
@@ -121,7 +142,7 @@ impl Store {
         forget: Option<&str>,
     ) -> Result<String, CheckpointError> {
         let objects = self.objects();
-        let index = SessionIndex::of(&self.folder)?;
+        let index = SessionIndex::of(&self.folder, &self.known)?;
         let mut folders = self.empty_folders(&tree.listing);
         let not_seen =
             |entry: &Option<TreeEntry>| entry.as_ref().is_some_and(|entry| entry.kind == EntryKind::Folder);
@@ -168,7 +189,7 @@ impl Store {
             .partition(|id| ObjectFormat::of_id(id) == Some(ObjectFormat::Sha1));
         let mut commits = BTreeMap::new();
         for ids in [short, long] {
-            for (id, commit) in ids.iter().zip(self.objects().those_there(&ids)?) {
+            for (id, commit) in ids.iter().zip(self.objects().each(&ids)?) {
                 commits.extend(commit.map(|commit| ((*id).to_owned(), commit)));
             }
         }
@@ -177,9 +198,8 @@ impl Store {
 
     /// Names the content of a kept tree.
     pub(super) fn tree_of(&self, id: &str) -> Result<String, CheckpointError> {
-        let objects = self.objects();
-        let name = ["rev-parse", "--verify", &format!("{id}^{{tree}}")];
-        objects.read(&objects.scratch_for(id)?, "names the tree").args(name).line()
+        let commit = self.objects().commit(id)?;
+        Ok(tree_of(&commit).unwrap_or_default().to_owned())
     }
 
     /// The tree as it is now, with contents named in the format of `like`. Nothing is kept.
@@ -187,8 +207,7 @@ impl Store {
         let objects = self.objects();
         let scratch = objects.scratch_for(like)?;
         let tree = self.tree_now(&objects, &scratch, listing)?;
-        let list = ["ls-tree", "-r", "-z", "-l", "--full-tree", &tree];
-        Ok(super::snapshot::parse(&objects.read(&scratch, "reads the tree").args(list).answer()?))
+        objects.files(&scratch, &tree)
     }
 
     /// The tree as it is now with permissions and empty folders, its contents named in the format of `like`.
@@ -216,7 +235,10 @@ impl Store {
         let known = self.folder.join("index");
         if known.symlink_metadata().is_ok_and(|found| found.is_file()) {
             // A mere help: without it, all files are read.
-            let _ = copy_with_time(&known, &index);
+            let copied = copy_with_time(&known, &index);
+            if copied.is_err() || !self.known.is_index(&index) {
+                own::remove(&index)?;
+            }
         }
         objects.tree(scratch, listing, &index, &scratch.objects())
     }

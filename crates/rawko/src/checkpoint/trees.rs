@@ -3,11 +3,16 @@
 //! Nothing is kept here, and nothing is written into the project.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use super::Checkpoints;
 use super::error::CheckpointError;
 use super::gaps::Gaps;
+use super::listing::{TreeListing, TreePath};
+use super::place::{Repository, WorkTree};
 use super::restore::Restorer;
 use super::scratch::Scratch;
 use super::snapshot::{Snapshot, TreeEntry};
@@ -30,6 +35,33 @@ pub(crate) struct Trees {
     name: String,
     /// Whether the repository around has no say in the project.
     is_alone: bool,
+    /// The repositories inside the project.
+    nested: BTreeMap<TreePath, WorkTree>,
+    /// What could not be read.
+    faults: Mutex<BTreeSet<Fault>>,
+}
+
+/// Something that was kept, and cannot be read as it was.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Fault {
+    /// The object; nothing where that is not known.
+    pub(crate) object: String,
+    /// Whether it is gone; else it is something else now.
+    pub(crate) is_gone: bool,
+    /// What is wrong, for people.
+    pub(crate) why: String,
+}
+
+impl Fault {
+    /// `None` where it is not known that it is what was kept that failed.
+    pub(crate) fn of(error: &CheckpointError) -> Option<Self> {
+        let (object, is_gone) = match error {
+            CheckpointError::Gone { id, .. } => (id.clone(), true),
+            CheckpointError::Altered { id, .. } => (id.clone(), false),
+            _ => return None,
+        };
+        Some(Self { object, is_gone, why: error.to_string() })
+    }
 }
 
 /// What became of a file.
@@ -66,10 +98,7 @@ impl Checkpoints {
         let kept = super::kept_after(self.checks_since, names.clone());
         let kept_now = self.of_this_task(names.clone());
         let (Some(id), Some((number, began))) = (kept.values().next(), kept_now.iter().next()) else {
-            return match self.first_kept.get() {
-                Some(id) => Err(CheckpointError::Gone { id: id.clone(), store: store.folder }),
-                None => Ok(None),
-            };
+            return Ok(None);
         };
         let first = store.snapshot(id)?;
         let began = (began != id).then(|| store.snapshot(began)).transpose()?;
@@ -77,12 +106,12 @@ impl Checkpoints {
         let objects = store.objects();
         let scratch = objects.scratch_for(id)?;
         let tree = store.tree_now(&objects, &scratch, &listing)?;
-        let list = ["ls-tree", "-r", "-z", "-l", "--full-tree", &tree];
-        let now = super::snapshot::parse(&objects.read(&scratch, "reads the tree").args(list).answer()?);
+        let now = objects.files(&scratch, &tree)?;
         let gaps = Gaps::since(&store, &names, &number.to_string(), &tree)?;
-        let first_tree = ["rev-parse", "--verify", &format!("{id}^{{tree}}")];
-        let name = objects.read(&scratch, "names the first tree").args(first_tree).line()?;
-        Ok(Some(Trees { store, scratch, first, began, now, gaps, name, is_alone: listing.stands_alone }))
+        let name = store.tree_of(id)?;
+        let TreeListing { stands_alone: is_alone, nested, .. } = listing;
+        let faults = Mutex::default();
+        Ok(Some(Trees { store, scratch, first, began, now, gaps, name, is_alone, nested, faults }))
     }
 
     /// Where the session's directory keeps what surrounded the project before the first change of the task that the checks
@@ -101,10 +130,10 @@ impl Checkpoints {
     /// If git cannot be asked.
     pub(crate) fn ignored(&self) -> Result<Vec<String>, CheckpointError> {
         let store = self.store()?;
-        let kept = store.list(&BTreeSet::new())?.files;
-        let ignored = store.ignored()?;
+        let listing = store.list(&BTreeSet::new())?;
+        let ignored = store.ignored(&listing)?;
         let text = |path: Vec<u8>| String::from_utf8(path).ok();
-        Ok(ignored.into_iter().filter(|path| !kept.contains_key(path)).filter_map(text).collect())
+        Ok(ignored.into_iter().filter(|path| !listing.files.contains_key(path)).filter_map(text).collect())
     }
 }
 
@@ -115,6 +144,21 @@ pub(crate) struct GitFolders {
     pub(crate) own: PathBuf,
     /// Of all its work trees: objects and references.
     pub(crate) common: PathBuf,
+}
+
+impl GitFolders {
+    fn of(repository: &Repository) -> Option<Self> {
+        let common = repository.objects.parent()?.to_owned();
+        let dot_git = &repository.dot_git;
+        let own = if dot_git.is_dir() {
+            dot_git.clone()
+        } else {
+            // An added work tree, or a submodule.
+            let text = rawko_tools::text_of(dot_git, 64 * 1024)?;
+            dot_git.parent()?.join(text.strip_prefix("gitdir:")?.trim())
+        };
+        Some(Self { own, common })
+    }
 }
 
 impl Trees {
@@ -131,16 +175,15 @@ impl Trees {
     /// The folders of the repository around the project, if there is one.
     pub(crate) fn git_folders(&self) -> Option<GitFolders> {
         let repository = self.store.place.repository.as_ref().filter(|_| !self.is_alone)?;
-        let common = repository.objects.parent()?.to_owned();
-        let dot_git = &repository.dot_git;
-        let own = if dot_git.is_dir() {
-            dot_git.clone()
-        } else {
-            // An added work tree, or a submodule.
-            let text = rawko_tools::text_of(dot_git, 64 * 1024)?;
-            self.toplevel().join(text.strip_prefix("gitdir:")?.trim())
-        };
-        Some(GitFolders { own, common })
+        GitFolders::of(repository)
+    }
+
+    /// The folders of the repositories inside the project, by where these lie.
+    pub(crate) fn nested_git_folders(&self) -> impl Iterator<Item = (&Path, GitFolders)> {
+        self.nested.iter().filter_map(|(inside, place)| {
+            let folders = GitFolders::of(place.repository.as_ref()?)?;
+            Some((Path::new(OsStr::from_bytes(inside)), folders))
+        })
     }
 
     /// Names the content of the first tree.
@@ -200,7 +243,18 @@ impl Trees {
     }
 
     fn contents(&self, ids: &[&str]) -> Result<Vec<Vec<u8>>, CheckpointError> {
-        self.store.objects().contents_in(&self.scratch, ids)
+        let contents = self.store.objects().contents_in(&self.scratch, ids);
+        if let Err(error) = &contents {
+            let unknown = || Fault { object: String::new(), is_gone: false, why: error.to_string() };
+            let fault = Fault::of(error).unwrap_or_else(unknown);
+            self.faults.lock().unwrap_or_else(PoisonError::into_inner).insert(fault);
+        }
+        contents
+    }
+
+    /// What could not be read until now. What was found out since the trees were made says nothing then.
+    pub(crate) fn faults(&self) -> BTreeSet<Fault> {
+        self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Writes what `choose` picks into the empty folder `to`, as far as it differs from what is there now. Returns the

@@ -23,18 +23,22 @@ mod toolchain;
 mod used_by_checks;
 mod view;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rawko_core::facts::{CheckResult, CommandRun, Verification};
-use rawko_core::integrity::{Baseline, ChangedChecks, Integrity, IntegrityResult, OriginalRun};
+use rawko_core::integrity::{
+    Baseline, ChangedChecks, CheckChange, CheckChangeKind, Integrity, IntegrityResult, OriginalRun,
+};
 use rawko_core::setup::VerifySetup;
+use rawko_core::text::truncate;
 use rawko_tools::{CommandRunner, text_of};
 use tokio::task::JoinSet;
 
-use crate::checkpoint::{CheckpointError, Checkpoints, Version};
+use crate::checkpoint::{CheckpointError, Checkpoints, Fault, Version};
 use adopted::Adopted;
 use baseline::BaselineRun;
 use comparison::Comparison;
@@ -50,6 +54,8 @@ const MAX_READ: u64 = 32 * 1024 * 1024;
 const MIN_PATIENCE: Duration = Duration::from_secs(30);
 /// What a task needs that removes a feature together with its tests.
 const ADVICE: &str = "if the task asks for that, allow it with --allow-changed-checks";
+/// Digits of an object's name that are shown.
+const SHORT: usize = 12;
 /// Changed checks that are listed.
 const LISTED: usize = 100;
 
@@ -271,7 +277,12 @@ impl IntegrityGuard {
             Ok(Some(comparison)) => comparison,
             Ok(None) => return Verification { integrity: Some(Integrity::unchanged()), ..verification },
             // The tree could not be compared with the one that the run began with.
-            Err(_) => return Verification { tree: None, ..verification },
+            Err(error) => {
+                return match error.downcast_ref().and_then(Fault::of) {
+                    Some(fault) => without_originals(verification, &[fault].into()),
+                    None => Verification { tree: None, ..verification },
+                };
+            }
         };
         if plan.adopted && !comparison.had_tests {
             // Tests of the run alone are what its agents say.
@@ -335,7 +346,11 @@ impl IntegrityGuard {
         let advice = fails.then(|| ADVICE.to_owned());
         let integrity = Some(Integrity { result, changed, more, advice });
         let judged = Verification { integrity, baseline, original, ..verification };
-        self.what_it_proves(plan, &comparison, judged).await
+        let judged = self.what_it_proves(plan, &comparison, judged).await;
+        let faults = comparison.trees.faults();
+        let rests_on_originals = plan.changed_checks != ChangedChecks::Allow
+            && !matches!(result, IntegrityResult::Denied | IntegrityResult::OriginalsFail);
+        if faults.is_empty() || !rests_on_originals { judged } else { without_originals(judged, &faults) }
     }
 
     /// Called before the commands run. Removes what Python compiled inside the project: it need not have been made from the
@@ -424,4 +439,20 @@ impl IntegrityGuard {
         let problem = miscounted.first().map(|change| format!("`{}` {}", change.path, change.how.words()));
         OriginalRun { runs, problem }
     }
+}
+
+/// A verification whose checks cannot be held against those of the beginning: what was kept of them is gone, or is something
+/// else now.
+fn without_originals(verification: Verification, faults: &BTreeSet<Fault>) -> Verification {
+    let changed = faults.iter().map(|fault| CheckChange {
+        path: format!("git object {}", truncate(&fault.object, SHORT)).trim_end().to_owned(),
+        how: if fault.is_gone { CheckChangeKind::Deleted } else { CheckChangeKind::Changed },
+    });
+    let mut integrity = verification.integrity.unwrap_or_else(Integrity::unchanged);
+    integrity.changed.extend(changed);
+    integrity.result = IntegrityResult::OriginalsUnknown;
+    integrity.advice = None;
+    let problem = faults.first().map(|fault| fault.why.clone());
+    let original = Some(OriginalRun { runs: Vec::new(), problem });
+    Verification { integrity: Some(integrity), original, ..verification }
 }

@@ -70,6 +70,11 @@ impl Replica {
         trees.write(&project, choose)?;
         // Without a repository, commands that ask git say so.
         let _ = trees.git_folders().map(|from| repository(&from, &root.join(".git")));
+        for (inside, from) in trees.nested_git_folders() {
+            let to = project.join(inside);
+            // The chosen tree need not have it.
+            let _ = to.is_dir().then(|| repository(&from, &to.join(".git")));
+        }
         let target = with_target.then(|| original.join(TARGET));
         let mut layered: Vec<PathBuf> = target.into_iter().filter(|target| target.is_dir()).collect();
         for entry in entries {

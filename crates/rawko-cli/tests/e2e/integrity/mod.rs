@@ -12,11 +12,13 @@ mod honest;
 mod make;
 mod named;
 mod node;
+mod originals;
 mod pytest;
 mod python;
 mod rust;
 mod settings;
 mod shadows;
+mod submodules;
 mod views;
 
 use serde_json::{Value, json};

@@ -1,10 +1,12 @@
 //! Real git in real repositories, in temporary folders.
 
+mod altered;
 mod bench;
 mod changes;
 mod hostile;
 mod inspecting;
 mod keeping;
+mod nested;
 mod others;
 mod own;
 mod places;

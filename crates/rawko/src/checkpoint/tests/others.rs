@@ -374,6 +374,9 @@ fn a_session_that_an_older_rawko_kept_is_rewound_as_far_as_is_known() {
     old("end");
     let reference = format!("refs/rawko/{}/9", super::bench::SESSION);
     bench.git(&["update-ref", "-d", &reference]);
+    let own = bench.path(format!(".rawko/sessions/{}/checkpoints/names", super::bench::SESSION));
+    std::fs::remove_dir_all(own).unwrap();
+    let bench = bench.session(super::bench::SESSION);
     std::fs::remove_dir(bench.path("empty")).unwrap();
     let done = bench.rewind("1");
     assert_eq!((done.restored, done.removed), (vec_of(&["tracked"]), vec_of(&["new"])));

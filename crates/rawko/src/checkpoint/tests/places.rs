@@ -58,6 +58,31 @@ fn a_detached_head() {
 }
 
 #[test]
+fn a_packed_repository() {
+    let bench = Bench::repository();
+    bench.write("file", "1\n").write("old", "o\n").git(&["add", "."]);
+    bench.git(&["commit", "--quiet", "--message", "second"]);
+    bench.git(&["gc", "--quiet"]);
+    check(&bench);
+}
+
+#[test]
+fn clones_that_borrow_objects_and_that_lack_a_history() {
+    for option in ["--shared", "--depth=1"] {
+        let source = Bench::repository();
+        source.write("tracked", "two\n").git(&["commit", "--quiet", "--all", "--message", "second"]);
+        let bench = Bench::plain();
+        let url = format!("file://{}", source.top().display());
+        let from = if option == "--shared" { source.top().display().to_string() } else { url };
+        bench.git_in(bench.outside(), &["clone", "--quiet", option, &from, "clone"]);
+        std::fs::rename(bench.outside().join("clone/.git"), bench.top().join(".git")).unwrap();
+        bench.git(&["reset", "--quiet", "--hard"]);
+        assert_eq!(bench.kept(&bench.take(9)), ["tracked"], "{option}");
+        check(&bench);
+    }
+}
+
+#[test]
 fn a_folder_inside_a_repository() {
     let bench = Bench::at("packages/one");
     bench.init();
@@ -138,26 +163,6 @@ fn an_index_with_a_conflict() {
     assert!(status.contains("UU tracked"), "{status}");
     check(&bench);
     assert!(bench.git(&["status", "--porcelain"]).contains("UU tracked"));
-}
-
-#[test]
-fn other_repositories_inside_are_not_entered() {
-    let bench = Bench::repository();
-    for name in ["clone", "empty"] {
-        std::fs::create_dir(bench.path(name)).unwrap();
-        bench.git_in(&bench.path(name), &["init", "--quiet"]);
-        bench.write(format!("{name}/inside"), "not looked at");
-    }
-    bench.git_in(&bench.path("clone"), &["add", "."]);
-    bench.git_in(&bench.path("clone"), &["commit", "--quiet", "--message", "x"]);
-    let clone = bench.path("clone");
-    bench.git(&["submodule", "--quiet", "add", clone.to_str().unwrap(), "module"]);
-    let id = bench.take(1);
-    assert_eq!(bench.kept(&id), [".gitmodules", "tracked"]);
-    bench.write("clone/inside", "changed").write("module/inside", "changed").write("tracked", "x").end();
-    assert_eq!(bench.rewind("1").restored, ["tracked"]);
-    assert_eq!(bench.read("clone/inside"), "changed");
-    assert_eq!(bench.read("module/inside"), "changed");
 }
 
 #[test]

@@ -1,0 +1,60 @@
+//! What a process knows of a session's trees without reading it again. Agents can write the repository's refs and, without a
+//! sandbox, the session's folder: what this process wrote there counts as it wrote it.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sha2::{Digest as _, Sha256};
+
+use super::snapshot::TreeContent;
+
+/// Shared by all that works on one session.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Known(Arc<Mutex<Inner>>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    names: Option<BTreeMap<String, String>>,
+    index: Option<[u8; 32]>,
+    trees: HashMap<String, Arc<TreeContent>>,
+}
+
+impl Known {
+    /// The names of the trees, each with its commit; `None` before they were read.
+    pub(super) fn names(&self) -> Option<BTreeMap<String, String>> {
+        self.inner().names.clone()
+    }
+
+    pub(super) fn keep_names(&self, names: BTreeMap<String, String>) {
+        self.inner().names = Some(names);
+    }
+
+    /// Remembers the session's index as it is at `path` now.
+    pub(super) fn keep_index(&self, path: &Path) {
+        self.inner().index = digest(path);
+    }
+
+    /// Whether `path` holds the session's index as this process left it, or this process has left none.
+    pub(super) fn is_index(&self, path: &Path) -> bool {
+        let known = self.inner().index;
+        known.is_none() || known == digest(path)
+    }
+
+    /// What stands in a tree that was held against its name before: what has that name is always the same.
+    pub(super) fn tree(&self, id: &str) -> Option<Arc<TreeContent>> {
+        self.inner().trees.get(id).cloned()
+    }
+
+    pub(super) fn keep_tree(&self, id: &str, content: TreeContent) {
+        self.inner().trees.insert(id.to_owned(), Arc::new(content));
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn digest(path: &Path) -> Option<[u8; 32]> {
+    std::fs::read(path).ok().map(|content| Sha256::digest(content).into())
+}
