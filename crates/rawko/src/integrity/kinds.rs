@@ -187,8 +187,11 @@ pub(crate) fn check_glob(glob: &str) -> Result<(), String> {
         .map_err(|error| error.kind().to_string())
 }
 
-/// Regular expressions of the table, with the endings of the files that they count in.
-pub(super) fn expressions(table: &BTreeMap<String, Vec<String>>) -> Vec<(Vec<String>, Regex)> {
+/// Regular expressions, each with the endings of the files that it counts in.
+pub(super) type Expressions = Vec<(Vec<String>, Regex)>;
+
+/// The regular expressions of a part of the table.
+pub(super) fn expressions(table: &BTreeMap<String, Vec<String>>) -> Expressions {
     table.iter().filter_map(|(regex, endings)| Some((endings.clone(), Regex::new(regex).ok()?))).collect()
 }
 

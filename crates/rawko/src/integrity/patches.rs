@@ -6,9 +6,7 @@
 
 use std::sync::OnceLock;
 
-use regex::Regex;
-
-use super::kinds::{self, Conventions};
+use super::kinds::{self, Conventions, Expressions};
 use super::rust_code;
 
 /// Largest file that is searched.
@@ -32,7 +30,7 @@ pub(super) fn undermines(path: &str, before: Option<&[u8]>, now: &[u8]) -> bool 
     if is_rust(path) {
         return now.len() <= MAX_TEXT && rust_code::undermines(before, now);
     }
-    static PATTERNS: OnceLock<Vec<(Vec<String>, Regex)>> = OnceLock::new();
+    static PATTERNS: OnceLock<Expressions> = OnceLock::new();
     let patterns = PATTERNS.get_or_init(|| kinds::expressions(&Conventions::get().patches));
     let text = |bytes| std::str::from_utf8(bytes).ok().filter(|text| text.len() <= MAX_TEXT);
     let Some(now) = text(now) else { return false };
@@ -84,6 +82,6 @@ mod tests {
             assert_eq!(undermines(path, None, code.as_bytes()), expected, "{path}: {code}");
             assert!(!undermines(path, Some(code.as_bytes()), code.as_bytes()), "{path}: {code}");
         }
-        assert!(Conventions::get().patches.keys().all(|regex| Regex::new(regex).is_ok()));
+        assert!(Conventions::get().patches.keys().all(|regex| regex::Regex::new(regex).is_ok()));
     }
 }

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use regex::Regex;
 
-use super::kinds::{self, Conventions};
+use super::kinds::{self, Conventions, Expressions};
 
 /// What a comment for a whole file has.
 const WHOLE_FILE: &[&str] = &["nocheck", "mypy:", "ruff:", "flake8:", "#![", "disable-all", "ignore-all"];
@@ -16,7 +16,7 @@ const WHOLE_FILE: &[&str] = &["nocheck", "mypy:", "ruff:", "flake8:", "#![", "di
 /// `now` without those comments of this kind that silence a checker about code of `first`: on a line that was there, or
 /// before one, and, where it `complained` of the file, for the whole file. `None` where there is none of them.
 pub(super) fn removed(path: &str, first: &[u8], now: &[u8], complained: bool) -> Option<Vec<u8>> {
-    static TABLE: OnceLock<Vec<(Vec<String>, Regex)>> = OnceLock::new();
+    static TABLE: OnceLock<Expressions> = OnceLock::new();
     let table = TABLE.get_or_init(|| kinds::expressions(&Conventions::get().suppressions));
     let ending = path.rsplit_once('.').map_or("", |(_, ending)| ending);
     let (first, now) = (std::str::from_utf8(first).ok()?, std::str::from_utf8(now).ok()?);

@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 
 use regex::Regex;
 
-use super::kinds::{self, Conventions};
+use super::kinds::{self, Conventions, Expressions};
 use super::named;
 use crate::checkpoint::{Fate, Trees, Version};
 
@@ -167,7 +167,7 @@ enum Part {
 }
 
 fn patterns(part: Part) -> &'static [(Vec<String>, Regex)] {
-    static TABLE: OnceLock<BTreeMap<Part, Vec<(Vec<String>, Regex)>>> = OnceLock::new();
+    static TABLE: OnceLock<BTreeMap<Part, Expressions>> = OnceLock::new();
     let table = TABLE.get_or_init(|| {
         let parts = [
             (Part::Tests, &Conventions::get().test_code),
