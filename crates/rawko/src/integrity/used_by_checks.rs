@@ -81,8 +81,11 @@ pub(super) fn find(
     loop {
         let is_theirs = |path: &String| is_check(path) || found.contains(path);
         let next = candidates.iter().position(|candidate| {
+            // A script that names data may look whether the work is done in it.
+            let is_compared =
+                |path: &String| candidate.family == Family::Data && family(path) == Some(Family::Shell);
             !found.contains(&candidate.path)
-                && candidate.by.iter().all(is_theirs)
+                && candidate.by.iter().all(|path| is_theirs(path) && !is_compared(path))
                 && !(candidate.needs_importer && candidate.by.is_empty())
         });
         match next {

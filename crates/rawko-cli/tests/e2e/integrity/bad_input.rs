@@ -131,7 +131,7 @@ fn a_repository_that_is_removed_leaves_nothing_to_compare_with() {
     let finish = trial.run("Do it.").finish();
     assert_eq!(
         (&finish["status"], &finish["doubt"]["reason"]),
-        (&json!("claimed"), &json!("tree_unknown")),
+        (&json!("claimed"), &json!("checks_changed")),
         "{finish:#}"
     );
 }
