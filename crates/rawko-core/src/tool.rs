@@ -57,6 +57,10 @@ pub struct ToolOutcome {
     /// Files that the tool wrote; relative paths if they are inside the project.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub files_modified: Vec<String>,
+    /// Files inside the project that a shell command names and that differ after it, by their metadata. What it changed
+    /// beside them is not looked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub named_files_changed: Vec<String>,
     /// Files whose content the agent knows now, because it read or wrote them. A resumed run starts with these, so that
     /// it may edit what it could edit before.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -180,6 +184,7 @@ impl ToolOutcome {
             exit_code: self.exit_code,
             pipe_status: self.pipe_status.clone(),
             files_modified: self.files_modified.clone(),
+            named_files_changed: self.named_files_changed.clone(),
             files_seen: self.files_seen.clone(),
             jobs: self.jobs.clone(),
             refused: self.refused.clone(),

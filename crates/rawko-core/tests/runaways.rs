@@ -1,5 +1,5 @@
-//! Useless work ends within 150 model calls, however new it looks; honest work is not disturbed
-//! (`docs/spec/tools-and-permissions.md`, "Guards").
+//! Useless work ends within 150 model calls, or within 250 where it always finds a new place for it; honest work is not
+//! disturbed (`docs/spec/tools-and-permissions.md`, "Guards").
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -8,12 +8,14 @@ mod session_support;
 use proptest::prelude::*;
 use rawko_core::message::{Content, StopReason};
 use rawko_core::session::{Effect, LimitKind, Note, Status};
-use rawko_core::tool::ToolOutcome;
+use rawko_core::tool::{ToolAccess, ToolOutcome};
 use serde_json::{Value, json};
-use session_support::{Bench, agent, call, setup};
+use session_support::{Bench, agent, call, setup, tool};
 
-/// Model calls within which useless work must end, whoever makes them.
+/// Model calls within which useless work must end.
 const MOST_CALLS: u32 = 150;
+/// The same where each change is in a place that was not changed before.
+const MOST_CALLS_IN_NEW_PLACES: u32 = 250;
 
 /// One call of an agent, and what comes of it.
 struct Act {
@@ -25,11 +27,17 @@ fn act(tool: &str, input: Value, outcome: ToolOutcome) -> Act {
     Act { call: call("c", tool, input), outcome }
 }
 
+/// A command after which the last file that it names differs, if it is one that writes.
 fn bash(command: &str, exit: i32, output: &str) -> Act {
     let output = if output.is_empty() { "(no output)" } else { output };
+    let writes = ["> ", "sed -i", "touch ", "cp "].iter().any(|part| command.contains(part));
+    let line = command.lines().next().unwrap_or_default();
+    let words = line.split([' ', ';']).filter(|word| word.contains(char::is_alphabetic) && !word.contains('<'));
+    let changed = writes.then(|| words.last()).flatten();
     let outcome = ToolOutcome {
         exit_code: Some(exit),
         is_error: exit != 0,
+        named_files_changed: changed.into_iter().map(str::to_owned).collect(),
         ..ToolOutcome::ok(format!("{output}\n[exit code {exit}]"))
     };
     act("Bash", json!({ "command": command }), outcome)
@@ -52,6 +60,7 @@ fn words(number: u32) -> String {
 fn play(mut next: impl FnMut(u32) -> Act, most: u32) -> (Bench, u32) {
     let mut setup = setup();
     setup.agents = [agent("planner", 10), agent("developer", 10)].into();
+    setup.tools.push(tool("Edit", ToolAccess::Mutating));
     setup.limits.max_iterations = 1_000;
     let mut bench = Bench::start(setup);
     let (mut asked, mut acts) = (0, 0);
@@ -81,8 +90,13 @@ fn play(mut next: impl FnMut(u32) -> Act, most: u32) -> (Bench, u32) {
 
 #[track_caller]
 fn check_ends(useless: impl FnMut(u32) -> Act) {
+    check_ends_within(MOST_CALLS, useless);
+}
+
+#[track_caller]
+fn check_ends_within(most: u32, useless: impl FnMut(u32) -> Act) {
     let (bench, asked) = play(useless, 1_000);
-    assert!(asked <= MOST_CALLS, "{asked} model calls: {:?}", bench.outcome.map(|outcome| outcome.summary));
+    assert!(asked <= most, "{asked} model calls: {:?}", bench.outcome.map(|outcome| outcome.summary));
     let outcome = bench.ended(Status::Limited);
     assert_eq!(outcome.limit, Some(LimitKind::Stalled), "{outcome:?}");
     assert!(outcome.summary.contains("times: "), "it says what came again and again: {outcome:?}");
@@ -131,16 +145,22 @@ fn new_useless_commands() {
         bash(&format!("cargo test {}", words(turn)), 0, &format!("0 passed, {turn} filtered out"))
     });
     check_ends(|turn| bash(&format!("ls {}", words(turn)), 2, "No such file or directory"));
-    // New names of files are no work either.
-    check_ends(|turn| bash(&format!("touch {}", words(turn)), 0, ""));
-    check_ends(|turn| bash(&format!("cp a.txt {}", words(turn)), 0, ""));
     check_ends(|turn| bash(&format!("pytest -k {} > log.txt", words(turn)), 0, ""));
+    check_ends(|turn| bash(&format!("pytest > {}.txt", words(turn)), 0, ""));
+    // New names of files are no work either.
+    let new_files = ["touch NAME", "cp a.txt NAME", "echo NAME > NAME.md"];
+    for command in new_files {
+        check_ends_within(MOST_CALLS_IN_NEW_PLACES, |turn| bash(&command.replace("NAME", &words(turn)), 0, ""));
+    }
 }
 
 #[test]
 fn a_counter_in_a_file() {
     check_ends(|turn| write("counter.txt", &format!("count: {turn}\n")));
-    check_ends(|turn| write(&format!("note{turn}.md"), &format!("Attempt {turn} of many.\n")));
+    check_ends(|turn| bash(&format!("echo {} >> notes.md", words(turn)), 0, ""));
+    check_ends_within(MOST_CALLS_IN_NEW_PLACES, |turn| {
+        write(&format!("note{turn}.md"), &format!("Attempt {turn} of many.\n"))
+    });
     check_ends(|turn| {
         let (old, new) = (format!("let n = {turn};"), format!("let n = {};", turn + 1));
         let input = json!({"file_path": "a.rs", "old_string": old, "new_string": new});
@@ -197,24 +217,79 @@ fn sleeping() {
     check_ends(|turn| bash(&format!("sleep 1; echo slept {turn}"), 0, &format!("slept {turn}")));
 }
 
-/// Nonsense with words of its own is not endless either, though it takes longer to be sure of it.
 #[test]
-fn a_check_that_fails_alike_after_a_hundred_changes() {
-    let (bench, asked) = play(
-        |turn| match turn % 2 {
-            0 => write("a.rs", &format!("fn {}() {{}}", words(turn))),
-            _ => bash("make test", 1, "FAILED"),
+fn words_of_its_own_at_the_same_place() {
+    check_ends(|turn| match turn % 2 {
+        0 => write("a.rs", &format!("fn {}() {{}}", words(turn))),
+        _ => bash("make test", 1, "FAILED"),
+    });
+    check_ends(|turn| {
+        let (old, new) = (format!("fn {}()", words(turn)), format!("fn {}()", words(turn + 1)));
+        let input = json!({"file_path": "a.rs", "old_string": old, "new_string": new});
+        act("Edit", input, ToolOutcome { files_modified: vec!["a.rs".into()], ..ToolOutcome::ok("edited") })
+    });
+}
+
+/// A check that passes now and then, whatever is changed.
+#[test]
+fn a_check_that_passes_by_chance() {
+    check_ends(|turn| match turn % 2 {
+        0 => write("a.rs", &format!("fn {}() {{}}", words(turn))),
+        _ if turn % 6 == 1 => bash("make test", 0, "ok"),
+        _ => bash("make test", 1, "FAILED: connection reset"),
+    });
+}
+
+/// The same import replaced in many files, a licence above each of them.
+#[test]
+fn mass_edits() {
+    let edited = |turn: u32, old: &str, new: &str| {
+        let file = format!("src/module_{turn:02}.py");
+        let input = json!({"file_path": file, "old_string": old, "new_string": new});
+        act("Edit", input, ToolOutcome { files_modified: vec![file], ..ToolOutcome::ok("edited") })
+    };
+    check_goes_on(|turn| edited(turn, "from old import thing", "from new import thing"), 180);
+    check_goes_on(|turn| bash(&format!("sed -i '1i # Licence: MIT' src/module_{turn:02}.py"), 0, ""), 180);
+    // Many places in one file.
+    check_goes_on(
+        |turn| {
+            let old = format!("def {}(self, old): pass", words(turn));
+            let input =
+                json!({"file_path": "a.py", "old_string": old, "new_string": old.replace("old", "new")});
+            act("Edit", input, ToolOutcome { files_modified: vec!["a.py".into()], ..ToolOutcome::ok("edited") })
         },
-        1_000,
+        180,
     );
-    assert!(asked < 300, "{asked}");
-    let outcome = bench.ended(Status::Limited);
-    assert!(outcome.summary.contains("fails alike, whatever was changed"), "{outcome:?}");
+}
+
+fn read(turn: u32) -> Act {
+    act("Read", json!({"file_path": words(turn)}), ToolOutcome::ok(words(turn)))
 }
 
 #[test]
 fn a_big_project_may_be_explored() {
-    check_goes_on(|turn| act("Read", json!({"file_path": words(turn)}), ToolOutcome::ok(words(turn))), 55);
+    check_goes_on(read, 55);
+}
+
+/// A plan of many steps, each settled after a change of the same file.
+#[test]
+fn a_long_plan() {
+    check_goes_on(
+        |turn| match turn % 10 {
+            0 => {
+                let steps: Vec<Value> = (0..40)
+                    .map(|step| {
+                        let status = if step < turn / 10 { "complete" } else { "pending" };
+                        json!({"description": format!("step {}", words(step)), "status": status})
+                    })
+                    .collect();
+                act("UpdatePlan", json!({ "steps": steps }), ToolOutcome::default())
+            }
+            1 => write("a.rs", &format!("fn {}() {{}}", words(turn))),
+            _ => read(turn),
+        },
+        390,
+    );
 }
 
 proptest! {

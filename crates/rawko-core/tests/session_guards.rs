@@ -12,7 +12,7 @@ use rawko_core::setup::{Setup, VerifySetup};
 use rawko_core::tool::ToolOutcome;
 use rawko_core::{ErrorCode, ErrorInfo, Timestamp};
 use serde_json::{Value, json};
-use session_support::{Bench, call, setup};
+use session_support::{Bench, agent, call, setup};
 
 fn complete() -> Value {
     json!({"decision": "COMPLETE", "summary": "all done", "reason": "r"})
@@ -44,9 +44,13 @@ fn verified(bench: &mut Bench, verification: Verification) {
 }
 
 fn write(bench: &mut Bench, argument: &str) {
+    write_into(bench, "a", argument);
+}
+
+fn write_into(bench: &mut Bench, file: &str, argument: &str) {
     bench.reply(vec![call("w", "Write", json!({ "content": argument }))], StopReason::ToolUse);
     let (write, _) = bench.running()[0].clone();
-    bench.finish_tool(write, ToolOutcome { files_modified: vec!["a".into()], ..ToolOutcome::ok("written") });
+    bench.finish_tool(write, ToolOutcome { files_modified: vec![file.into()], ..ToolOutcome::ok("written") });
 }
 
 #[test]
@@ -325,10 +329,7 @@ fn progress_is_never_stopped() {
     let mut bench = Bench::start(setup);
     bench.select("developer");
     for round in 0..60 {
-        // Numbers alone would be a counter.
-        let words: String =
-            format!("{round:02}").bytes().map(|digit| char::from(digit - b'0' + b'a')).collect();
-        write(&mut bench, &format!("line {words}"));
+        write_into(&mut bench, &format!("file {round}"), "the same words");
         bench.report("success");
         if round < 59 {
             bench.decide(json!({"decision": "CONTINUE", "reason": "r"}));
@@ -337,4 +338,80 @@ fn progress_is_never_stopped() {
     bench.decide(complete());
     bench.ended(Status::Claimed);
     assert_eq!(changes_of_agent(&bench), 0);
+}
+
+/// Lets the agent make `turns` calls that bring nothing.
+fn idle(bench: &mut Bench, turns: u32) {
+    for turn in 0..turns {
+        let input = json!({"file_path": format!("file {}", "x".repeat(turn as usize))});
+        bench.reply(vec![call("r", "Read", input)], StopReason::ToolUse);
+        let (read, _) = bench.running()[0].clone();
+        bench.finish_tool(read, ToolOutcome::ok(format!("text {}", "x".repeat(turn as usize))));
+    }
+}
+
+fn patient(setup: Setup) -> Setup {
+    Setup { agents: [agent("planner", 1_000), agent("developer", 1_000)].into(), ..setup }
+}
+
+#[test]
+fn after_a_hundred_calls_without_progress_the_checks_run() {
+    let mut bench = Bench::start(patient(verifying()));
+    bench.select("developer");
+    write(&mut bench, "words");
+    idle(&mut bench, 60);
+    assert!(!bench.asked().contains("no progress"), "{}", bench.asked());
+    idle(&mut bench, 1);
+    assert!(bench.asked().contains("At 100 times your turn ends and the checks run"), "{}", bench.asked());
+    idle(&mut bench, 39);
+    verified(&mut bench, verification(1, "2 failed", "t"));
+    let question = bench.asked();
+    assert!(question.contains("2 failed") && question.contains("100 times by now"), "{question}");
+    // It may go on: the arbiter decides.
+    bench.decide(json!({"decision": "CONTINUE", "reason": "r"}));
+    idle(&mut bench, 39);
+    let outcome = bench.ended(Status::Limited);
+    assert_eq!(outcome.limit, Some(LimitKind::Stalled), "{outcome:?}");
+    assert!(outcome.summary.contains("140 times: a model call with no check"), "{outcome:?}");
+}
+
+#[test]
+fn a_check_of_rawkos_own_that_is_better_is_progress() {
+    let mut bench = Bench::start(patient(verifying()));
+    bench.select("developer");
+    let mut rounds = 0;
+    for exit_code in [1, 0, 1, 0] {
+        write(&mut bench, &format!("words {}", "y".repeat(rounds)));
+        idle(&mut bench, 40);
+        bench.report("success");
+        rounds += 1;
+        let output = if exit_code == 0 { "ok".to_owned() } else { format!("failed: {}", "z".repeat(rounds)) };
+        verified(&mut bench, verification(exit_code, &output, &format!("t{rounds}")));
+        bench.decide(json!({"decision": "CONTINUE", "reason": "r"}));
+    }
+    assert_eq!(bench.outcome, None);
+}
+
+#[test]
+fn a_run_that_was_stopped_is_taken_up_with_fresh_counts() {
+    let mut bench = Bench::start(patient(setup()));
+    bench.select("developer");
+    idle(&mut bench, 99);
+    bench.decide(json!({"decision": "CONTINUE", "reason": "r"}));
+    idle(&mut bench, 39);
+    let outcome = bench.ended(Status::Limited).clone();
+    assert!(outcome.can_be_taken_up(), "{outcome:?}");
+    bench.outcome = None;
+    let taken_up = Event::TaskTakenUp {
+        limits: rawko_core::setup::RunLimits::default(),
+        changed_files: vec![],
+        verify: None,
+        lost: rawko_core::session::Lost::default(),
+    };
+    assert!(!bench.give(taken_up).ignored);
+    idle(&mut bench, 59);
+    assert_eq!(bench.outcome, None);
+    bench.report("success");
+    bench.decide(complete());
+    bench.ended(Status::Claimed);
 }

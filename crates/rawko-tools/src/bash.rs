@@ -17,6 +17,7 @@ use crate::access::{leads_out, lexical};
 use crate::background::{JobReport, Jobs};
 use crate::call::{blocking, parse, parse_checked, spec};
 use crate::confinement::Confinement;
+use crate::named_files::NamedFiles;
 use crate::process::{
     Cause, CommandLine, Finished, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, Program, is_recorded,
 };
@@ -122,7 +123,7 @@ impl Tool for Bash {
                 record(&mut outcome, refused);
                 return outcome;
             } else {
-                wait_for(line, context).await
+                wait_for(&input.command, line, context).await
             };
             let JobReport { text, ended, refused } = self.jobs.report(&context.agent);
             if !text.is_empty() {
@@ -251,12 +252,14 @@ fn command_line(
 }
 
 /// Runs a command and waits for its end.
-async fn wait_for(line: CommandLine, context: &ToolContext) -> ToolOutcome {
+async fn wait_for(command: &str, line: CommandLine, context: &ToolContext) -> ToolOutcome {
     let handle = KillHandle::default();
     let guard = KillOnDrop::new(&handle);
     let watch = Arc::clone(&context.progress);
+    let command = command.to_owned();
     let outcome = blocking(move |_| {
         let mut output = HeadAndTail::new(MAX_OUTPUT);
+        let named = NamedFiles::before(&command, &line.directory);
         let finished = handle.start(&line).and_then(|running| {
             running.finish(&mut |_, bytes| {
                 output.push(bytes);
@@ -269,6 +272,7 @@ async fn wait_for(line: CommandLine, context: &ToolContext) -> ToolOutcome {
                 if line.confined.is_some() {
                     explain_git(&mut outcome.content);
                 }
+                outcome.named_files_changed = named.changed();
                 outcome
             }
             Err(error) => {

@@ -299,10 +299,11 @@ impl Summary {
         let session = clean_line(&self.session);
         match self.outcome.limit {
             Some(LimitKind::Stalled) => format!(
-                "say what to do differently: {}\n\
-                 or take another way from one of its records: rawko fork {session} --at N{}",
+                "let it go on all the same: rawko resume {session}{}\n\
+                 or say what to do differently: {}\n\
+                 or take another way from one of its records: rawko fork {session} --at N",
+                self.not_kept,
                 self.continue_command(),
-                self.not_kept
             ),
             Some(limit) => format!(
                 "raise the limit and go on where it stopped: rawko resume {session} {}{}",

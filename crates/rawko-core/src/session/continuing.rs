@@ -134,7 +134,8 @@ impl Run {
     /// Takes a task up again that a limit, its provider or an obstacle ended, under these limits. What was spent counts.
     pub(super) fn take_up(&mut self, limits: &RunLimits, paused_ms: u64, reaction: &mut Reaction) {
         let state = self.ledger.task.state();
-        if !state.is_final() || !self.ledger.outcome(state).can_be_taken_up() {
+        let outcome = self.ledger.outcome(state);
+        if !state.is_final() || !outcome.can_be_taken_up() {
             reaction.ignored = true;
             return;
         }
@@ -142,6 +143,9 @@ impl Run {
         ledger.spend.paused(paused_ms, ledger.now);
         ledger.tree.touched();
         ledger.failing = FailingCalls::default();
+        if outcome.limit == Some(LimitKind::Stalled) {
+            ledger.detector.taken_up();
+        }
         ledger.set_limits(limits);
         let broke_off = ledger.task.context().history.last().is_some_and(|last| last.error.is_some());
         let agent = ledger.task.context().current_mode.clone();
@@ -191,12 +195,11 @@ impl Ledger {
 }
 
 impl Outcome {
-    /// Whether the same task can be taken up again in the same session: a limit stopped it that can be raised, its provider
-    /// failed, or something stands in the way that a person can remove.
+    /// Whether the same task can be taken up again in the same session: a limit stopped it, its provider failed, or something stands in the way that a person can remove.
     #[must_use]
     pub fn can_be_taken_up(&self) -> bool {
         match self.status {
-            Status::Limited => self.limit != Some(LimitKind::Stalled),
+            Status::Limited => true,
             Status::Failed => self
                 .error
                 .as_ref()

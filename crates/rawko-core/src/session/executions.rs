@@ -17,8 +17,11 @@ pub(super) struct Executions {
     trees: BTreeSet<String>,
     /// Whether there was a plan.
     had_plan: bool,
-    /// The most plan steps that were settled at the end of an execution.
+    /// The most plan steps that were ever settled, and what calls have brought since.
     settled: usize,
+    since_step: Progress,
+    /// Whether the current one brought the plan further.
+    moved_plan: bool,
     /// Executions in a row without progress.
     without_progress: u32,
 }
@@ -27,11 +30,12 @@ impl Executions {
     /// A call of the current one brought this.
     pub(super) fn brought(&mut self, progress: Progress) {
         self.of_calls = self.of_calls.max(progress);
+        self.since_step = self.since_step.max(progress);
     }
 
     /// Whether the current one has changed something.
     pub(super) fn is_changing(&self) -> bool {
-        self.of_calls == Progress::NewChange
+        self.moved_plan || self.of_calls >= Progress::NewChange
     }
 
     /// Executions in a row without progress.
@@ -45,34 +49,36 @@ impl Executions {
         self.new_tree = Some(is_new && !inspection.execution.is_empty());
     }
 
-    /// The plan is further: what the tree shows does not matter.
-    pub(super) fn forget_tree(&mut self) {
-        self.new_tree = None;
-    }
-
-    /// Whether the plan is further than before. New words are not: it is the first one, or more of its steps are settled
-    /// and something came of the work on them.
-    pub(super) fn is_further(&mut self, plan: &Plan) -> bool {
+    /// Whether the plan is further than before, and if so, whether by a change. New words are not: it is the first one, or
+    /// more of its steps are settled and something came of the work on them.
+    pub(super) fn further(&mut self, plan: &Plan) -> Option<bool> {
         let is_settled = |status: StepStatus| match status {
             StepStatus::Complete | StepStatus::Skipped => true,
             StepStatus::Pending | StepStatus::InProgress | StepStatus::Failed => false,
         };
         let settled = plan.steps.iter().filter(|step| is_settled(step.status)).count();
         let is_first = !plan.steps.is_empty() && !std::mem::replace(&mut self.had_plan, true);
-        let is_further = settled > self.settled && self.of_calls > Progress::None;
-        self.settled = self.settled.max(settled);
-        is_first || is_further
+        let mut since_step = Progress::None;
+        if settled > self.settled {
+            self.settled = settled;
+            since_step = std::mem::take(&mut self.since_step);
+        }
+        let is_further = is_first || since_step > Progress::None;
+        self.moved_plan |= is_further;
+        is_further.then_some(since_step >= Progress::NewChange)
     }
 
     /// The current one is over. Returns whether it was progress.
     pub(super) fn end(&mut self) -> bool {
         let (of_calls, new_tree) = (std::mem::take(&mut self.of_calls), self.new_tree.take());
         let is_progress = match of_calls {
+            // What the tree shows does not matter.
+            _ if std::mem::take(&mut self.moved_plan) => true,
             Progress::None => false,
             // Files that were changed in a way that cannot be seen in the calls.
             Progress::NewOutput => new_tree == Some(true),
             // What was written may have been taken back.
-            Progress::NewChange => new_tree != Some(false),
+            Progress::NewChange | Progress::NewPlace | Progress::Better => new_tree != Some(false),
         };
         self.without_progress += u32::from(!is_progress);
         is_progress

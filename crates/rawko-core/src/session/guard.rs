@@ -191,14 +191,19 @@ impl Ledger {
                 "You have done this {times} times, and nothing changed in between: {what}. Do something else, or `Report` how it stands. At {change_at} times your turn ends."
             ));
         }
-        let alarm = self.detector.failed_alike(call);
-        self.detector.raise(alarm);
-        if alarm == Alarm::Nudge
-            && let Some(Repetition { what, times, .. }) = self.detector.noticed()
-        {
+        if let Some(times) = self.detector.failed_alike() {
             execution.inbox.remark(format!(
-                "{what}: {times} times now. Look for the cause elsewhere: what is run may not be what you change, or the failure not be what you think it is."
+                "This check has failed alike {times} times, after {times} different changes. Look for the cause elsewhere: what is run may not be what you change, or the failure not be what you think it is."
             ));
+        }
+    }
+
+    /// Looks at the plan as an execution has drafted it.
+    pub(super) fn watch_plan(&mut self, execution: &Execution) {
+        if execution.record.plan().is_some()
+            && let Some(plan) = self.task.plan_with(execution)
+        {
+            self.detector.plan_is(&plan);
         }
     }
 
@@ -210,7 +215,7 @@ impl Ledger {
             && let Some(Repetition { what, times, change_at, .. }) = self.detector.noticed()
         {
             execution.inbox.remark(format!(
-                "This run has made no progress: {times} times {what}. Change what is missing, or `Report` how it stands and what keeps you. At {change_at} times your turn ends."
+                "This run has made no progress: {times} times {what}. Change what is missing, or `Report` how it stands and what keeps you. At {change_at} times your turn ends and the checks run."
             ));
         }
     }

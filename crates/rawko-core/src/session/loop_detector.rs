@@ -3,8 +3,8 @@
 //!
 //! It counts fingerprints: of tool calls as (tool, input, result, tree), of agent switches as (from, to, tree, plan),
 //! of failed verifications as (commands, output, tree). "Tree" is what the run itself has done to it. Doing and undoing
-//! is a circle too. Only progress resets the counts: no permission, override or resume does. What progress is,
-//! [`Novelty`] says; how long a run may go without, [`Stagnation`].
+//! is a circle too. Only progress resets the counts, or the user who takes up a run that was stopped: no override does.
+//! What progress is, [`Novelty`] says; how long a run may go without, [`Stagnation`].
 
 use std::collections::BTreeMap;
 
@@ -37,8 +37,9 @@ const NO_PROGRESS: Bounds = Bounds { nudge: 4, change: 6, stop: 9 };
 /// The same failed verification of the same tree.
 const VERIFICATIONS: Bounds = Bounds { nudge: 2, change: 3, stop: 5 };
 
-/// The same failure of a check after different changes. Runs that solved their task saw the same one four times.
-const SAME_RED: Bounds = Bounds { nudge: 5, change: 80, stop: 100 };
+/// The same failure of a check after different changes: the agent is told. Runs that solved their task saw the same one
+/// four times.
+const SAME_RED: u32 = 5;
 
 /// Characters of a call that are quoted.
 const CALL_CHARS: usize = 160;
@@ -51,6 +52,8 @@ pub(super) enum Alarm {
     Calm,
     /// The arbiter and the agent should know.
     Nudge,
+    /// The agent's work ends, and the checks run.
+    Check,
     /// Another agent must work.
     Change,
     /// The run must stop.
@@ -86,29 +89,14 @@ impl LoopDetector {
     /// Counts the result of a tool call.
     pub(super) fn call(&mut self, call: &ToolCall, access: ToolAccess, outcome: &ToolOutcome) -> Alarm {
         let (progress, alike) = self.novelty.judge(call, access, outcome);
-        match progress {
-            Progress::None => {}
-            Progress::NewOutput => self.learned(),
-            Progress::NewChange => self.progress(),
-        }
+        self.brought(progress);
         self.alike = alike;
         self.repeated(call, outcome)
     }
 
-    /// The alarm if `call`, which was counted last, is a check that failed alike after too many different changes. Each
-    /// level is raised once.
-    pub(super) fn failed_alike(&mut self, call: &ToolCall) -> Alarm {
-        match self.alike.take() {
-            Some(times) if [SAME_RED.nudge, SAME_RED.change, SAME_RED.stop].contains(&times) => {
-                let input = truncate(&call.input.to_string(), CALL_CHARS);
-                self.judge(
-                    times,
-                    SAME_RED,
-                    format!("{} {input} fails alike, whatever was changed", call.name),
-                )
-            }
-            Some(_) | None => Alarm::Calm,
-        }
+    /// How often the check that was counted last has failed alike, if that is worth saying. It is said once.
+    pub(super) fn failed_alike(&mut self) -> Option<u32> {
+        self.alike.take().filter(|times| *times == SAME_RED)
     }
 
     /// Counts a call that was refused, by the policy or because its arguments were malformed.
@@ -155,13 +143,41 @@ impl LoopDetector {
 
     /// An execution is over, and this is the plan now.
     pub(super) fn execution_ended(&mut self, plan: Option<&Plan>) {
-        if plan.is_some_and(|plan| self.executions.is_further(plan)) {
-            self.progress();
-            self.executions.forget_tree();
+        if let Some(plan) = plan {
+            self.plan_is(plan);
         }
         if self.executions.end() {
             self.made_progress();
         }
+    }
+
+    /// The plan as it is now, during an execution or at its end.
+    pub(super) fn plan_is(&mut self, plan: &Plan) {
+        let Some(by_change) = self.executions.further(plan) else { return };
+        self.learned();
+        if by_change {
+            self.stagnation.proven();
+        }
+    }
+
+    /// A person allowed what the agent's permissions do not grant.
+    pub(super) fn approved(&mut self) {
+        self.stagnation.proven();
+    }
+
+    /// Rawko ran the checks.
+    pub(super) fn checked(&mut self, verification: &Verification) {
+        for run in &verification.runs {
+            let progress = self.novelty.judge_check(run);
+            self.brought(progress);
+        }
+    }
+
+    /// The user takes the run up again that was stopped: the counts begin anew. What was written and seen stays known.
+    pub(super) fn taken_up(&mut self) {
+        let (novelty, mut executions) = (std::mem::take(&mut self.novelty), std::mem::take(&mut self.executions));
+        executions.made_progress();
+        *self = Self { novelty, executions, ..Self::default() };
     }
 
     fn made_progress(&mut self) {
@@ -196,10 +212,11 @@ impl LoopDetector {
 
     /// The worst that was noticed since the last progress, for the arbiter.
     pub(super) fn noticed(&self) -> Option<Repetition> {
-        let clock = self.stagnation.noticed();
-        match &self.noticed {
-            Some(noticed) if self.stagnation.alarm() < Alarm::Change => Some(noticed.clone()),
-            noticed => clock.or_else(|| noticed.clone()),
+        let is_worse = |noticed: &Repetition| noticed.times >= noticed.change_at;
+        match (&self.noticed, self.stagnation.noticed()) {
+            (Some(noticed), _) if is_worse(noticed) => Some(noticed.clone()),
+            (Some(noticed), None) => Some(noticed.clone()),
+            (_, clock) => clock,
         }
     }
 
@@ -226,17 +243,17 @@ impl LoopDetector {
         stops
     }
 
-    /// The tree or the plan is not what it was.
-    fn progress(&mut self) {
-        self.learned();
-        self.executions.brought(Progress::NewChange);
-        self.stagnation.changed();
+    /// A call, or a check, brought this.
+    fn brought(&mut self, progress: Progress) {
+        self.executions.brought(progress);
+        self.stagnation.brought(progress);
+        if progress > Progress::None {
+            self.learned();
+        }
     }
 
     /// Something is known that was not known before.
     fn learned(&mut self) {
-        self.executions.brought(Progress::NewOutput);
-        self.stagnation.learned();
         self.calls.clear();
         self.noticed = None;
     }
@@ -437,7 +454,7 @@ mod tests {
             (true, plan("again", &[Complete, Pending]), 1),
         ] {
             if worked {
-                detector.learned();
+                detector.brought(Progress::NewOutput);
             }
             detector.execution_ended(Some(&plan));
             assert_eq!(detector.executions.without_progress(), without_progress, "{plan:?}");
@@ -450,24 +467,15 @@ mod tests {
     }
 
     #[test]
-    fn the_fifth_same_failure_after_other_changes_is_a_nudge_and_no_more() {
+    fn the_fifth_same_failure_after_other_changes_is_said_once() {
         let mut detector = LoopDetector::default();
-        let mut alarms = Vec::new();
+        let mut said = Vec::new();
         for number in 0..70_u32 {
             assert_eq!(play(&mut detector, &format!("wtry {} now", word(number))), Alarm::Calm);
             assert_eq!(play(&mut detector, "bmake test"), Alarm::Calm);
-            let alarm = detector.failed_alike(&ToolCall {
-                id: "c".into(),
-                name: "Bash".into(),
-                input: json!({}),
-                invalid_input: None,
-                withheld: None,
-            });
-            if alarm > Alarm::Calm {
-                alarms.push((number + 1, alarm));
-            }
+            said.extend(detector.failed_alike().map(|times| (number + 1, times)));
         }
-        assert_eq!(alarms, [(5, Alarm::Nudge)]);
+        assert_eq!(said, [(5, 5)]);
     }
 
     #[test]

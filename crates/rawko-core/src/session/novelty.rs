@@ -2,7 +2,8 @@
 //! judged by what came of a call, not by its words.
 //!
 //! A text is compared as the sequence of its words, without figures and blanks: a counter, a time or an empty line makes
-//! no new text, nor does a word that is written once more. Text that was there before is not new when it comes back.
+//! no new text, nor does a word that is written once more. Text that was in the same file before is not new when it comes
+//! back.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -11,7 +12,7 @@ use regex::{Captures, Regex};
 use serde_json::Value;
 
 use super::loop_detector::{Fingerprint, print, without_figures};
-use crate::facts::{self, CommandFact, CommandResult};
+use crate::facts::{self, CommandFact, CommandResult, CommandRun};
 use crate::message::ToolCall;
 use crate::policy::BASH;
 use crate::tool::{ToolAccess, ToolOutcome};
@@ -22,6 +23,8 @@ const WORDS: usize = 20_000;
 const PHRASE: usize = 3;
 /// Tools whose arguments are the text that they write.
 const WRITERS: &[&str] = &["Write", "Edit"];
+/// The argument of `Edit` that says what is replaced.
+const REPLACED: &str = "old_string";
 
 /// How far a call got.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -33,12 +36,18 @@ pub(super) enum Progress {
     NewOutput,
     /// New text in a file, or another result of a check.
     NewChange,
+    /// A change in a place that the run had not changed: text of the beginning, or a file for the first time.
+    NewPlace,
+    /// A check is better than it ever was.
+    Better,
 }
 
 /// What is known of a run's texts and results.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Novelty {
-    /// The phrases that were written, or replaced.
+    /// Files that were changed.
+    files: BTreeSet<Fingerprint>,
+    /// The phrases that were written into each file, or replaced.
     phrases: BTreeSet<Fingerprint>,
     /// Results, whatever call they came from.
     results: BTreeSet<Fingerprint>,
@@ -56,6 +65,8 @@ struct CheckRecord {
     /// The same with its figures.
     exact: Fingerprint,
     failed: bool,
+    /// Whether it failed in a way that was not seen before, since it last passed.
+    failed_anew: bool,
     /// Different changes after which it failed alike, in a row.
     alike: u32,
     /// Writes and changes before its last run.
@@ -63,6 +74,8 @@ struct CheckRecord {
     changes: u32,
     /// Whether it has ever passed.
     has_passed: bool,
+    /// The fewest tests that ever failed; absent where no output gave their number.
+    fewest_failed: Option<u64>,
 }
 
 /// What a command is, as far as it matters here, and how it went.
@@ -70,10 +83,11 @@ struct Ran {
     is_check: bool,
     /// It holds text that it writes.
     writes_text: bool,
-    /// It changes files without text of its own, as `mv` does.
+    /// It is there to write files.
     writes: bool,
     exit_code: Option<i32>,
     failed: bool,
+    failed_tests: Option<u64>,
 }
 
 impl Ran {
@@ -88,7 +102,21 @@ impl Ran {
         };
         let failed = matches!(fact.result(), CommandResult::Failed | CommandResult::NotRun);
         let writes = effect == facts::CommandEffect::Writes;
-        Self { is_check, writes_text, writes, exit_code: fact.own_exit_code(), failed }
+        let counts = fact.summary.as_ref().and_then(|summary| summary.counts);
+        let failed_tests = counts.map(|counts| counts.failed);
+        Self { is_check, writes_text, writes, exit_code: fact.own_exit_code(), failed, failed_tests }
+    }
+
+    /// A check that rawko ran itself.
+    fn of_check(run: &CommandRun) -> Self {
+        Self {
+            is_check: true,
+            writes_text: false,
+            writes: false,
+            exit_code: run.exit_code,
+            failed: !run.passed(),
+            failed_tests: run.counts.map(|counts| counts.failed),
+        }
     }
 }
 
@@ -106,90 +134,119 @@ impl Novelty {
         let writes = access == ToolAccess::Mutating
             && (WRITERS.contains(&call.name.as_str()) || !outcome.files_modified.is_empty());
         if writes {
-            return (self.wrote(&call.input), None);
+            return (self.wrote(&call.input, &outcome.files_modified), None);
         }
-        let command = call.input.get("command").filter(|_| call.name == BASH).and_then(Value::as_str);
-        let Some(command) = command else {
+        let input = call.input.get("command").filter(|_| call.name == BASH);
+        let (Some(input), Some(command)) = (input, input.and_then(Value::as_str)) else {
             return (self.learned(&outcome.content), None);
         };
         let ran = Ran::of(command, outcome);
-        let wrote = if ran.writes_text { self.wrote(&call.input) } else { Progress::None };
-        self.writes += u32::from(ran.writes && !ran.writes_text);
+        let changed = &outcome.named_files_changed;
+        // What a check prints into a file is no work.
+        let writes = ran.writes_text || (!ran.is_check && !changed.is_empty());
+        let wrote = if writes { self.wrote(input, changed) } else { Progress::None };
+        self.writes += u32::from(ran.writes && !writes);
         let output = without_chance(&output(command, &outcome.content));
+        let learned = self.learned(&output);
         let (checked, alike) =
-            if ran.is_check { self.checked(command, &ran, &output) } else { (Progress::None, None) };
-        (wrote.max(checked).max(self.learned(&output)), alike)
+            if ran.is_check { self.checked(command, &ran, &output, learned) } else { (Progress::None, None) };
+        (wrote.max(checked).max(learned), alike)
     }
 
-    /// A text was written.
-    fn wrote(&mut self, input: &Value) -> Progress {
+    /// What came of a check that rawko ran itself.
+    pub(super) fn judge_check(&mut self, run: &CommandRun) -> Progress {
+        let output = without_chance(&run.output);
+        let learned = self.learned(&output);
+        self.checked(&run.command, &Ran::of_check(run), &output, learned).0
+    }
+
+    /// A text was written into `files`, where they are known.
+    fn wrote(&mut self, input: &Value, files: &[String]) -> Progress {
         self.writes += 1;
-        if !self.take_in(input) {
-            return Progress::None;
+        let unknown = [String::new()];
+        let mut progress = Progress::None;
+        for file in if files.is_empty() { &unknown } else { files } {
+            let is_new_file = !file.is_empty() && self.files.insert(print([file]));
+            let replaced = input.get(REPLACED).and_then(Value::as_str);
+            let in_new_place = replaced.is_some_and(|text| self.take_in_text(file, text));
+            let is_new_text = self.take_in(file, input);
+            progress = progress.max(match (is_new_file || in_new_place, is_new_text) {
+                (true, _) => Progress::NewPlace,
+                (false, true) => Progress::NewChange,
+                (false, false) => Progress::None,
+            });
         }
-        self.changes += 1;
-        Progress::NewChange
+        self.changes += u32::from(progress > Progress::None);
+        progress
     }
 
-    /// Whether the texts in `input` have a phrase that was not written before. Paths are not part of what is written.
-    fn take_in(&mut self, input: &Value) -> bool {
+    /// Whether the texts in `input` have a phrase that was not in `file` before. Paths are not part of what is written.
+    fn take_in(&mut self, file: &str, input: &Value) -> bool {
         match input {
-            Value::String(text) => self.take_in_text(text),
-            Value::Array(items) => items.iter().fold(false, |new, item| self.take_in(item) | new),
+            Value::String(text) => self.take_in_text(file, text),
+            Value::Array(items) => items.iter().fold(false, |new, item| self.take_in(file, item) | new),
             Value::Object(fields) => fields
                 .iter()
                 .filter(|(name, _)| !name.ends_with("path"))
-                .fold(false, |new, (_, value)| self.take_in(value) | new),
+                .fold(false, |new, (_, value)| self.take_in(file, value) | new),
             Value::Null | Value::Bool(_) | Value::Number(_) => false,
         }
     }
 
-    fn take_in_text(&mut self, text: &str) -> bool {
+    fn take_in_text(&mut self, file: &str, text: &str) -> bool {
         let plain = without_figures(text);
         let words: Vec<&str> = words(&plain).collect();
         let mut new = false;
         for phrase in words.windows(PHRASE.min(words.len().max(1))) {
             let says_something = phrase.iter().any(|word| word.contains(char::is_alphabetic));
-            new |= says_something && self.phrases.insert(print(phrase));
+            let phrase = phrase.iter().copied();
+            new |= says_something && self.phrases.insert(print([file].into_iter().chain(phrase)));
         }
         new
     }
 
     /// A check gave this result. Another one counts as a change only if new text was written since its last run, or if
-    /// something was written and it passes for the first time: what differs may be there by chance.
-    fn checked(&mut self, command: &str, ran: &Ran, output: &str) -> (Progress, Option<u32>) {
+    /// something was written and it passes for the first time: what differs may be there by chance. For the same reason it
+    /// is better only if fewer tests fail than ever, or if it passes again after a failure that was not seen before.
+    fn checked(
+        &mut self,
+        command: &str,
+        ran: &Ran,
+        output: &str,
+        learned: Progress,
+    ) -> (Progress, Option<u32>) {
         let failed = ran.failed;
         let exit = format!("{:?}", ran.exit_code);
-        let now = CheckRecord {
+        let key = print(words(&without_figures(command)));
+        let before = self.checks.get(&key).copied();
+        let fewest_before = before.and_then(|before| before.fewest_failed);
+        let mut now = CheckRecord {
             result: print(std::iter::once(exit.as_str()).chain(words(&without_figures(output)))),
             exact: print([exit.as_str(), output]),
             failed,
+            failed_anew: failed
+                && (learned > Progress::None || before.is_some_and(|before| before.failed_anew)),
             alike: u32::from(failed),
             writes: self.writes,
             changes: self.changes,
-            has_passed: !failed,
+            has_passed: !failed || before.is_some_and(|before| before.has_passed),
+            fewest_failed: ran.failed_tests.into_iter().chain(fewest_before).min(),
         };
-        let key = print(words(&without_figures(command)));
-        let before = self.checks.insert(key, now);
-        let Some(before) = before else { return (Progress::NewOutput, failed.then_some(1)) };
-        if let Some(record) = self.checks.get_mut(&key) {
-            record.has_passed |= before.has_passed;
-        }
-        if before.result == now.result {
-            let alike = before.alike + u32::from(failed && before.changes != now.changes);
-            if let Some(record) = self.checks.get_mut(&key) {
-                record.alike = alike;
+        let progress = match before {
+            None => Progress::NewOutput,
+            // What differs is there by chance.
+            Some(before) if before.writes == now.writes && before.result != now.result => Progress::None,
+            Some(before) if is_better(&before, &now, ran.failed_tests) => Progress::Better,
+            Some(before) if before.result == now.result => {
+                now.alike = before.alike + u32::from(failed && before.changes != now.changes);
+                let has_other_figures = before.exact != now.exact && before.writes != now.writes;
+                if has_other_figures { Progress::NewOutput } else { Progress::None }
             }
-            let figures = before.exact != now.exact && before.writes != now.writes;
-            return (if figures { Progress::NewOutput } else { Progress::None }, failed.then_some(alike));
-        }
-        let is_progress = before.changes != now.changes || (!failed && !before.has_passed);
-        let news = match before.writes == now.writes {
-            true => Progress::None,
-            false if is_progress => Progress::NewChange,
-            false => Progress::NewOutput,
+            Some(before) if before.changes != now.changes => Progress::NewChange,
+            Some(_) => Progress::NewOutput,
         };
-        (news, failed.then_some(1))
+        self.checks.insert(key, now);
+        (progress, failed.then_some(now.alike))
     }
 
     /// A result: new if no call gave it before.
@@ -200,6 +257,20 @@ impl Novelty {
             says_something = says_something || *word == "#" || word.contains(char::is_alphanumeric);
         }));
         if says_something && self.results.insert(fingerprint) { Progress::NewOutput } else { Progress::None }
+    }
+}
+
+/// Whether a check that was `before` is better now, after something was written.
+fn is_better(before: &CheckRecord, now: &CheckRecord, failed_tests: Option<u64>) -> bool {
+    let has_changed = before.changes != now.changes;
+    match (before.failed, now.failed) {
+        (true, false) if !before.has_passed => before.writes != now.writes,
+        (true, false) => before.failed_anew && has_changed,
+        (true, true) => {
+            let fewest = before.fewest_failed;
+            has_changed && failed_tests.is_some_and(|now| fewest.is_none_or(|fewest| now < fewest))
+        }
+        (false, _) => false,
     }
 }
 
@@ -262,9 +333,12 @@ mod tests {
     use serde_json::json;
 
     fn bash(novelty: &mut Novelty, command: &str, exit: i32, output: &str) -> (Progress, Option<u32>) {
+        // As the tool sees it.
+        let changed = command.split_once("> ").map(|(_, rest)| rest.split([' ', '\n']).next().unwrap_or_default());
         let outcome = ToolOutcome {
             exit_code: Some(exit),
             is_error: exit != 0,
+            named_files_changed: changed.into_iter().map(str::to_owned).collect(),
             ..ToolOutcome::ok(format!("{output}\n[exit code {exit}]"))
         };
         novelty.judge(&call("Bash", json!({ "command": command })), ToolAccess::Mutating, &outcome)
@@ -272,7 +346,8 @@ mod tests {
 
     fn write(novelty: &mut Novelty, path: &str, text: &str) -> Progress {
         let input = json!({"file_path": path, "content": text});
-        novelty.judge(&call("Write", input), ToolAccess::Mutating, &ToolOutcome::ok("written")).0
+        let outcome = ToolOutcome { files_modified: vec![path.to_owned()], ..ToolOutcome::ok("written") };
+        novelty.judge(&call("Write", input), ToolAccess::Mutating, &outcome).0
     }
 
     fn call(name: &str, input: Value) -> ToolCall {
@@ -283,8 +358,8 @@ mod tests {
     #[track_caller]
     fn check_text(first: &str, second: &str, expected: Progress) {
         let mut novelty = Novelty::default();
-        assert_eq!(write(&mut novelty, "a", first), Progress::NewChange, "{first}");
-        assert_eq!(write(&mut novelty, "b2", second), expected, "{first} / {second}");
+        assert_eq!(write(&mut novelty, "a", first), Progress::NewPlace, "{first}");
+        assert_eq!(write(&mut novelty, "a", second), expected, "{first} / {second}");
     }
 
     #[test]
@@ -306,11 +381,14 @@ mod tests {
             call("Edit", json!({"file_path": "a", "old_string": old, "new_string": new}))
         };
         let mut novelty = Novelty::default();
-        let ok = ToolOutcome::ok("done");
+        let ok = ToolOutcome { files_modified: vec!["a".into()], ..ToolOutcome::ok("done") };
         let mut judge = |call: ToolCall| novelty.judge(&call, ToolAccess::Mutating, &ok).0;
-        assert_eq!(judge(edit("let x = one();", "let x = two();")), Progress::NewChange);
+        assert_eq!(judge(edit("let x = one();", "let x = two();")), Progress::NewPlace);
         assert_eq!(judge(edit("let x = two();", "let x = one();")), Progress::None, "there and back");
-        assert_eq!(judge(edit("unused line", "")), Progress::NewChange, "something went");
+        assert_eq!(judge(edit("let x = one();", "let x = ten();")), Progress::NewChange, "its own words");
+        assert_eq!(judge(edit("unused line", "")), Progress::NewPlace, "something went");
+        assert_eq!(judge(edit("let y = z;", "let y = z;\nlet w;")), Progress::NewPlace, "something came");
+        assert_eq!(judge(edit("let y = z;", "let y = z;\nlet v;")), Progress::NewChange, "at the same place");
     }
 
     #[test]
@@ -323,10 +401,11 @@ mod tests {
         assert_eq!(news("sleep 5", "(no output)"), Progress::None);
         assert_eq!(news("date", "Mon 10:22:01"), Progress::NewOutput);
         assert_eq!(news("date -u", "Mon 10:23:07"), Progress::None);
-        assert_eq!(news("cat > a.py <<'E'\nx = f()\nE", "(no output)"), Progress::NewChange);
-        assert_eq!(news("cat > b.py <<'E'\nx = f()\nE", "(no output)"), Progress::NewChange, "another name");
-        assert_eq!(news("echo 1 >> n", "(no output)"), Progress::NewChange);
+        assert_eq!(news("cat > a.py <<'E'\nx = f()\nE", "(no output)"), Progress::NewPlace);
+        assert_eq!(news("cat > b.py <<'E'\nx = f()\nE", "(no output)"), Progress::NewPlace, "another file");
+        assert_eq!(news("echo 1 >> n", "(no output)"), Progress::NewPlace);
         assert_eq!(news("echo 2 >> n", "(no output)"), Progress::None);
+        assert_eq!(news("echo more >> n", "(no output)"), Progress::NewChange, "other words, the same place");
     }
 
     #[test]
@@ -335,10 +414,8 @@ mod tests {
         assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (Progress::NewOutput, Some(1)));
         assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (Progress::None, Some(1)));
         for alike in 2..5 {
-            assert_eq!(
-                write(&mut novelty, "a", &format!("try {}", "x".repeat(alike as usize))),
-                Progress::NewChange
-            );
+            let news = if alike == 2 { Progress::NewPlace } else { Progress::NewChange };
+            assert_eq!(write(&mut novelty, "a", &format!("try {}", "x".repeat(alike as usize))), news);
             assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (Progress::None, Some(alike)));
         }
         write(&mut novelty, "a", "try 2");
@@ -346,6 +423,63 @@ mod tests {
         write(&mut novelty, "a", "try 3");
         assert_eq!(bash(&mut novelty, "make test", 1, "a failed, 1 left"), (Progress::NewOutput, Some(1)));
         assert_eq!(bash(&mut novelty, "make test", 0, "ok").0, Progress::NewOutput, "nothing was written");
+    }
+
+    /// Runs of one check, each after new text (`+`) or after a write without any (`.`), as exit status and output.
+    #[track_caller]
+    fn check_better(runs: &[(char, i32, &str)], expected: &[bool]) {
+        let mut novelty = Novelty::default();
+        let mut number = 0;
+        let better: Vec<bool> = runs
+            .iter()
+            .map(|(write_before, exit, output)| {
+                number += usize::from(*write_before == '+');
+                write(&mut novelty, "a", &format!("some {}", "y".repeat(number)));
+                bash(&mut novelty, "pytest", *exit, output).0 == Progress::Better
+            })
+            .collect();
+        assert_eq!(better, expected, "{runs:?}");
+    }
+
+    #[test]
+    fn a_check_is_better_when_fewer_tests_fail_than_ever() {
+        let failed = |count: u32| format!("=== {count} failed, 2 passed in 0.1s ===");
+        let (one, three, five) = (failed(1), failed(3), failed(5));
+        check_better(
+            &[('+', 1, &five), ('+', 1, &three), ('+', 1, &five), ('+', 1, &three), ('+', 1, &one)],
+            &[false, true, false, false, true],
+        );
+        check_better(&[('+', 1, &five), ('.', 1, &three)], &[false, false]);
+        // It can say now how many fail.
+        check_better(&[('+', 2, "SyntaxError"), ('+', 1, &five)], &[false, true]);
+    }
+
+    #[test]
+    fn a_check_is_better_when_it_passes_after_a_failure_that_was_not_seen_before() {
+        check_better(&[('+', 1, "one"), ('.', 0, "ok")], &[false, true]);
+        check_better(&[('+', 0, "ok"), ('+', 0, "ok")], &[false, false]);
+        // Another test was written first each time.
+        check_better(
+            &[('+', 1, "one"), ('+', 0, "ok"), ('+', 1, "two"), ('+', 1, "two"), ('+', 0, "ok")],
+            &[false, true, false, false, true],
+        );
+        // By chance.
+        check_better(
+            &[('+', 1, "one"), ('+', 0, "ok"), ('+', 1, "one"), ('+', 0, "ok"), ('+', 1, "one"), ('+', 0, "ok")],
+            &[false, true, false, false, false, false],
+        );
+    }
+
+    #[test]
+    fn a_check_that_rawko_ran_counts_too() {
+        let mut novelty = Novelty::default();
+        let mut check = |passes: bool| {
+            novelty.writes += 1;
+            let exit_code = Some(i32::from(!passes));
+            let output = if passes { "ok" } else { "failed" }.to_owned();
+            novelty.judge_check(&CommandRun { command: "make".into(), exit_code, output, ..CommandRun::default() })
+        };
+        assert_eq!([check(false), check(true)], [Progress::NewOutput, Progress::Better]);
     }
 
     #[test]
@@ -368,21 +502,21 @@ mod tests {
         assert_eq!(run("mv b.py c.py", &[], ""), (Progress::None, None));
         assert_eq!(
             run("uv run pytest -q | tail -5", &[0, 0], "b failed"),
-            (Progress::NewChange, None),
+            (Progress::Better, None),
             "green"
         );
     }
 
     #[test]
     fn another_failure_without_new_text_is_no_change() {
-        use Progress::{NewChange, NewOutput};
+        use Progress::{Better, NewOutput};
         let mut novelty = Novelty::default();
         bash(&mut novelty, "make test", 1, "no rule");
         let progress = [(1, "ka lo"), (1, "mi"), (0, "nu"), (1, "pe")].map(|(exit, output)| {
             bash(&mut novelty, "mv a b", 0, "");
             bash(&mut novelty, "make test", exit, output).0
         });
-        assert_eq!(progress, [NewOutput, NewOutput, NewChange, NewOutput]);
+        assert_eq!(progress, [NewOutput, NewOutput, Better, NewOutput]);
     }
 
     #[test]

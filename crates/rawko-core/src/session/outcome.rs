@@ -60,7 +60,8 @@ pub enum LimitKind {
 }
 
 impl LimitKind {
-    /// The option of the command line that raises it; for a run that repeated itself, one that gives it more room.
+    /// The option of the command line that raises it. A run that repeated itself goes on without one, as far as its
+    /// iterations reach.
     #[must_use]
     pub fn option(self) -> &'static str {
         match self {

@@ -28,10 +28,14 @@ impl Rawko {
         }
     }
 
-    /// The limit that ended a session with `outcome` and that the caller has not raised.
+    /// The limit that ended a session with `outcome` and that the caller has not raised. A run that repeated itself needs
+    /// none raised: the user who resumes it wants it to go on.
     pub(crate) fn standing(&self, limits: &RunLimits, outcome: &Outcome) -> Option<LimitKind> {
-        let stands = outcome.status == Status::Limited && self.raised(limits) == *limits;
-        stands.then(|| outcome.limit.unwrap_or(LimitKind::Iterations))
+        let limit = outcome.limit.unwrap_or(LimitKind::Iterations);
+        let stands = outcome.status == Status::Limited
+            && limit != LimitKind::Stalled
+            && self.raised(limits) == *limits;
+        stands.then_some(limit)
     }
 
     /// Refuses a limit that the session has passed already: the run would end before it began.

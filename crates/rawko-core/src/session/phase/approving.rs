@@ -79,6 +79,7 @@ impl Approving {
         });
         let words = match approval {
             Approval::Allowed { .. } => {
+                ledger.detector.approved();
                 ledger.user.approvals.allow_hosts(execution.agent(), &question.call, &question.needs);
                 let step = execution.approved(slot, &mut reaction.notes);
                 return executing::follow(execution, step, ledger, reaction);

@@ -134,10 +134,11 @@ pub(super) fn follow(
     reaction: &mut Reaction,
 ) -> Next {
     if step == ExecutionStep::Ask {
+        ledger.watch_plan(&execution);
         ledger.watch_progress(&mut execution);
     }
     match step {
-        ExecutionStep::Ask if ledger.detector.pending_alarm() >= Alarm::Change => {
+        ExecutionStep::Ask if ledger.detector.pending_alarm() >= Alarm::Check => {
             stop_circling(execution, ledger, reaction)
         }
         ExecutionStep::Ask => turn::start(execution, ledger, reaction),

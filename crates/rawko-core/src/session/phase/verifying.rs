@@ -138,6 +138,7 @@ impl Verifying {
         let lacked = ledger.tree.lacks_checks();
         let verification = ledger.tree.checked(verification.clone());
         if !is_known {
+            ledger.detector.checked(&verification);
             reaction.notes.push(Note::VerificationFinished { verification: verification.clone() });
         }
         if !lacked && verification.is_unavailable() && ledger.checks().1 {
@@ -196,16 +197,17 @@ fn refused(point: DecisionPoint, error: ErrorInfo, is_stalled: bool, ledger: &Le
 }
 
 impl Ledger {
-    /// Whether the checks run before the execution that has just ended is judged: it says that it is done, or no other
-    /// follows it, and the run changed something that they have not seen.
+    /// Whether the checks run before the execution that has just ended is judged: it says that it is done, or made no
+    /// progress, or no other follows it, and the run changed something that they have not seen.
     pub(super) fn checks_are_due(&self) -> bool {
         let Some(last) = self.task.context().history.last() else { return false };
         let is_last = self.task.iteration() >= self.task.limits().max_iterations;
         let says_done = last.result == ExecutionStatus::Success
             && matches!(last.facts.ended, Some(ExecutionEnd::Reported | ExecutionEnd::EndTurn))
             && last.facts.verdict != Some(Verdict::Rejected);
+        let stalled = last.facts.ended == Some(ExecutionEnd::Stalled);
         self.setup.verify.is_some()
-            && (says_done || is_last)
+            && (says_done || stalled || is_last)
             && self.tree.has_changed()
             && self.tree.fresh().is_none()
     }
