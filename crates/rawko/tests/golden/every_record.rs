@@ -551,6 +551,7 @@ fn outcome() -> ToolOutcome {
         exit_code: Some(-1),
         pipe_status: vec![1, 0],
         files_modified: vec!["a.txt".into()],
+        named_files_changed: vec!["b.txt".into()],
         files_seen: vec![SeenFile { path: "a.txt".into(), digest: "ab".repeat(32) }],
         jobs: Some(Box::new(JobChanges { started: Some(3), ended: vec![1, 2] })),
         refused: vec![
