@@ -269,8 +269,9 @@ async fn wait_for(command: &str, line: CommandLine, context: &ToolContext) -> To
         match finished {
             Ok(finished) => {
                 let mut outcome = outcome(finished, &output, line.timeout);
-                if line.confined.is_some() {
+                if let Some(confined) = &line.confined {
                     explain_git(&mut outcome.content);
+                    explain_sockets(&mut outcome.content, confined.sandbox.is_full());
                 }
                 outcome.named_files_changed = named.changed();
                 outcome
@@ -312,6 +313,16 @@ fn explain_git(text: &mut String) {
             // Writing to a String cannot fail.
             let _ = write!(text, "\n[{meaning}]");
         }
+    }
+}
+
+/// Says why there are no Unix sockets where there are none. In a full sandbox no program prints this because of one.
+fn explain_sockets(text: &mut String, is_full: bool) {
+    if !is_full && text.contains("Address family not supported by protocol") {
+        text.push_str(
+            "\n[The sandbox refused a Unix socket: without namespaces, which this machine does not offer, those of other \
+             programs could not be told apart. Do without it, or name it in your report.]",
+        );
     }
 }
 

@@ -56,6 +56,7 @@ mod sandbox;
 mod sandbox_files;
 mod sandbox_git;
 mod sandbox_network;
+mod sandbox_sockets;
 mod sandbox_tools;
 mod secrets;
 mod server_faults;

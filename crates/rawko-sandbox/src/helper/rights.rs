@@ -47,7 +47,9 @@ pub(super) fn give_up(plan: &Plan) -> StepResult<()> {
     };
     during("restricting files", status)?;
     let sockets = match (&plan.wall, plan.network) {
-        (Wall::Namespaces | Wall::Bubblewrap { .. }, _) => Sockets::Internet,
+        // On the machine's network, abstract names are those of the machine.
+        (Wall::Namespaces | Wall::Bubblewrap { .. }, Network::Shared) => Sockets::Internet,
+        (Wall::Namespaces | Wall::Bubblewrap { .. }, _) => Sockets::InternetAndUnix,
         (Wall::Landlock, Network::Proxy { .. }) if landlock_version() >= HOLDS_PORTS => Sockets::Tcp,
         (Wall::Landlock, _) => Sockets::None,
     };

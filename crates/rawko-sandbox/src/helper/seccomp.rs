@@ -67,13 +67,19 @@ const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWUTS,
 ];
 
-/// The kinds of socket that a command may open: those of the Internet. A pair of connected Unix sockets is no way out
-/// and stays allowed.
-const SOCKETS: [libc::c_int; 2] = [libc::AF_INET, libc::AF_INET6];
+/// The sockets of the Internet.
+const INTERNET: [libc::c_int; 2] = [libc::AF_INET, libc::AF_INET6];
+/// The types of Unix socket that send to whatever path they like, connected or not. The second is another name of the first.
+const UNIX_DATAGRAMS: [libc::c_int; 2] = [libc::SOCK_DGRAM, libc::SOCK_RAW];
+/// The part of an argument that is a socket's type.
+const SOCKET_TYPE: u64 = 0xf;
 
-/// The sockets that a command may open.
+/// The sockets that a command may open. A pair of connected Unix sockets is no way out and always allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sockets {
+    /// Those of the Internet, and Unix sockets that are connected before they send: in namespaces of its own, where those of
+    /// others are not there.
+    InternetAndUnix,
     /// Those of the Internet.
     Internet,
     /// Those of the Internet that speak plain TCP: Landlock holds no others to their ports.
@@ -141,6 +147,12 @@ pub(super) fn apply(sockets: Sockets) -> Result<(), Box<dyn std::error::Error>> 
     apply_filter(&no_x32())?;
     apply_filter(&refuse(unknown, libc::ENOSYS)?)?;
     apply_filter(&refuse(refused(sockets)?, libc::EPERM)?)?;
+    if matches!(sockets, Sockets::Tcp | Sockets::None) {
+        // By this error, which no other call gives, it is known what was refused.
+        let unix = Condition::new(0, Length::Dword, Is::Eq, u64::from(libc::AF_UNIX.cast_unsigned()))?;
+        let unix = BTreeMap::from([(libc::SYS_socket, vec![SeccompRule::new(vec![unix])?])]);
+        apply_filter(&refuse(unix, libc::EAFNOSUPPORT)?)?;
+    }
     Ok(())
 }
 
@@ -176,20 +188,24 @@ fn refused(sockets: Sockets) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompi
         let any = NAMESPACES.iter().map(|namespace| bits(0, *namespace)).collect::<Result<_, _>>()?;
         rules.insert(call, any);
     }
-    let others =
-        SOCKETS.iter().map(|kind| Condition::new(0, Length::Dword, Is::Ne, u64::from(kind.cast_unsigned())));
+    let is_family =
+        |is, family: libc::c_int| Condition::new(0, Length::Dword, is, u64::from(family.cast_unsigned()));
+    let unix = (sockets == Sockets::InternetAndUnix).then_some(libc::AF_UNIX);
+    let others = INTERNET.into_iter().chain(unix).map(|family| is_family(Is::Ne, family));
     let mut refused = vec![SeccompRule::new(others.collect::<Result<_, _>>()?)?];
+    let is_type = |kind: libc::c_int| {
+        Condition::new(1, Length::Dword, Is::MaskedEq(SOCKET_TYPE), u64::from(kind.cast_unsigned()))
+    };
     match sockets {
+        Sockets::InternetAndUnix => {
+            for kind in UNIX_DATAGRAMS {
+                refused.push(SeccompRule::new(vec![is_family(Is::Eq, libc::AF_UNIX)?, is_type(kind)?])?);
+            }
+        }
         Sockets::Internet => {}
         Sockets::Tcp => {
             for kind in NOT_STREAMS {
-                let kind = u64::from(kind.cast_unsigned());
-                refused.push(SeccompRule::new(vec![Condition::new(
-                    1,
-                    Length::Dword,
-                    Is::MaskedEq(0xf),
-                    kind,
-                )?])?);
+                refused.push(SeccompRule::new(vec![is_type(kind)?])?);
             }
             let tcp = [0, u64::from(libc::IPPROTO_TCP.cast_unsigned())];
             let other = tcp.into_iter().map(|protocol| Condition::new(2, Length::Dword, Is::Ne, protocol));
@@ -217,13 +233,12 @@ fn refused(sockets: Sockets) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompi
         rules.insert(*call, any.collect::<Result<_, _>>()?);
     }
     // From a datagram socket of a pair anything can be sent to any other by its path.
-    let datagram = u64::from(libc::SOCK_DGRAM.cast_unsigned());
-    let datagram = Condition::new(1, Length::Dword, Is::MaskedEq(0xf), datagram)?;
-    rules.insert(libc::SYS_socketpair, vec![SeccompRule::new(vec![datagram])?]);
+    let datagrams = UNIX_DATAGRAMS.iter().map(|kind| SeccompRule::new(vec![is_type(*kind)?]));
+    rules.insert(libc::SYS_socketpair, datagrams.collect::<Result<_, _>>()?);
     // The limits of another process: without namespaces, also of those outside.
     let another = Condition::new(0, Length::Dword, Is::Ne, 0)?;
     rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![another])?]);
-    if sockets != Sockets::Internet {
+    if matches!(sockets, Sockets::Tcp | Sockets::None) {
         rules.extend(SYSTEM_V.iter().map(|call| (*call, Vec::new())));
     }
     // Typing into a terminal.

@@ -123,12 +123,14 @@ fn the_network_is_held() {
          python3 -c 'import socket\nfor kind, protocol in [(1, 262), (1, 132), (3, 1), (2, 17)]:\n  try:\n    \
          socket.socket(2, kind, protocol); print(\"OPENED\", kind, protocol)\n  except OSError: pass\n\
          try:\n  s = socket.socket(); s.sendto(b\"x\", 0x20000000, (\"127.0.0.1\", {1})); print(\"SENT\")\n\
-         except OSError: pass'; echo here",
+         except OSError: pass\ntry:\n  socket.socket(socket.AF_UNIX); print(\"OPENED\")\nexcept OSError as error: \
+         print(error.strerror)'; echo here",
         port(&way),
         port(&other)
     );
     let ended = trial.run(&script);
-    ended.says("here").never_says("REACHED").never_says("OPENED").never_says("SENT");
+    let ended = ended.says("here").says("Address family not supported by protocol");
+    ended.never_says("REACHED").never_says("OPENED").never_says("SENT");
     trial.plan.network = Network::Proxy { address: std::net::Ipv4Addr::LOCALHOST, port: port(&way) };
     let ended = trial.run(&script).says("here").never_says("OPENED").never_says("SENT");
     // Before version 4, nothing holds a connection to a port, so there is none.

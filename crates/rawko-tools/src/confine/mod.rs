@@ -22,6 +22,7 @@ mod programs;
 mod proxy;
 mod rebase;
 mod secrets;
+mod sockets;
 mod survey;
 mod trial;
 mod view;
@@ -79,6 +80,7 @@ struct RunSandbox {
     /// The user's settings of git, as commands get them.
     git_settings: Option<String>,
     survey: Mutex<Option<Arc<Survey>>>,
+    sockets: Mutex<sockets::Relative>,
     /// The project's repository, as it was before the first command.
     repository: Option<Repository>,
     /// What the project does not have and no command may make.
@@ -180,6 +182,7 @@ impl Sandbox {
             private,
             git_settings,
             survey: Mutex::default(),
+            sockets: Mutex::default(),
             repository,
             held: HeldFolders::of(real_root),
             networks: Mutex::default(),
@@ -425,6 +428,7 @@ impl Confined {
             places: &run.places,
             own: &own,
             survey: &survey,
+            sockets: (wall != Wall::Landlock).then_some(&run.sockets),
             new_repositories: &run.new_repositories,
             held: &held,
             repository: run

@@ -1,4 +1,5 @@
-//! What lies in a project that every command's view depends on: nested repositories, protected folders, build folders.
+//! What lies in a project that every command's view depends on: nested repositories, protected folders, build folders,
+//! sockets of programs outside.
 //!
 //! A walk of the whole project for each command would cost more than the sandbox itself. So a survey lasts for a while:
 //! what appears meanwhile was made by a command of this run, and no git that rawko starts takes it for a repository. Where
@@ -9,12 +10,12 @@ use std::collections::{BTreeSet, VecDeque};
 use std::ffi::OsStr;
 use std::fs;
 use std::io::ErrorKind;
-use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
-use super::git;
+use super::{git, sockets};
 
 /// How long a survey lasts.
 const LASTS: Duration = Duration::from_secs(5);
@@ -69,6 +70,8 @@ pub(super) struct Survey {
     pub(super) protected: BTreeSet<PathBuf>,
     /// Folders that look like a bare repository.
     pub(super) bare: BTreeSet<PathBuf>,
+    /// Unix sockets that were there before the first command, and at which somebody listened.
+    pub(super) sockets: BTreeSet<PathBuf>,
     /// Folders of the project that build tools write.
     pub(super) builds: Vec<PathBuf>,
     /// Everything, where patterns of `deny` are to be looked for.
@@ -114,6 +117,7 @@ impl Survey {
             let is_there = |path: &&PathBuf| path.symlink_metadata().is_ok();
             survey.protected.extend(last.protected.iter().filter(is_there).cloned());
             survey.bare.extend(last.bare.iter().filter(is_there).cloned());
+            survey.sockets.clone_from(&last.sockets);
             survey.seen.clone_from(&last.seen);
             survey.blind.clone_from(&last.blind);
         }
@@ -178,7 +182,9 @@ impl Survey {
                 if wanted.is_thorough {
                     self.files.push(path.clone());
                 }
-                if crate::access::protected_name(Path::new(&name)).is_some() {
+                if is_first && kind.is_socket() && sockets::is_listening(&path) {
+                    self.sockets.insert(path);
+                } else if crate::access::protected_name(Path::new(&name)).is_some() {
                     self.protected.insert(path);
                 } else if kind.is_dir() {
                     let is = |names: &[&str]| names.iter().any(|n| name == *n);

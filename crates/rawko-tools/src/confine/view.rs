@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use rawko_sandbox::Step;
 
@@ -11,8 +12,9 @@ use super::git_settings::NAME as GIT_SETTINGS;
 use super::new_repositories::NewRepositories;
 use super::places::{Places, neighbourhood};
 use super::private::OwnFolders;
+use super::sockets::Relative;
 use super::survey::Survey;
-use super::{git, placeholders};
+use super::{git, placeholders, sockets};
 use crate::access::{FileAccess, PRIVATE, protected_name};
 
 /// Folders that commands have for themselves.
@@ -24,6 +26,8 @@ pub(super) struct Builder<'a> {
     pub(super) places: &'a Places,
     pub(super) own: &'a OwnFolders,
     pub(super) survey: &'a Survey,
+    /// Where commands may use Unix sockets: what is known of those of others.
+    pub(super) sockets: Option<&'a Mutex<Relative>>,
     pub(super) new_repositories: &'a NewRepositories,
     /// Folders of the project that are there to be protected, and not the user's.
     pub(super) held: &'a [PathBuf],
@@ -62,7 +66,9 @@ impl Builder<'_> {
         self.hold_home(&mut base);
         self.protected(&mut kept);
         let repository = self.repository.filter(|_| self.can_cover);
-        kept.extend(placeholders::hide(self.hidden(), repository, self.held, self.may_commit())?);
+        let mut hidden = self.hidden();
+        hidden.extend(self.sockets_of_others(&base));
+        kept.extend(placeholders::hide(hidden, repository, self.held, self.may_commit())?);
         if self.can_cover {
             let is_hidden = |place: &Path| {
                 kept.iter().any(|step| matches!(step, Step::Hide(hidden) if place.starts_with(hidden)))
@@ -341,6 +347,16 @@ impl Builder<'_> {
         }
         let bare = self.survey.bare.iter().filter(|path| is_granted(path) && path.is_dir() && !is_new(path));
         steps.extend(bare.map(|path| Step::Protect(path.clone())));
+    }
+
+    /// The Unix sockets of programs outside.
+    fn sockets_of_others(&self, base: &[Step]) -> Vec<PathBuf> {
+        let Some(relative) = self.sockets else { return Vec::new() };
+        let mut relative = relative.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sockets = sockets::seen(base, &mut relative);
+        sockets.extend(self.survey.sockets.iter().cloned());
+        sockets.retain(|path| self.is_shown(path));
+        sockets
     }
 
     /// What is denied, the secrets in what is shown, and what rawko keeps of sessions: checkpoints hold copies of files.
