@@ -98,20 +98,21 @@ fn stopped(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     }
 }
 
-/// It reached its own turn limit. It continues if it changed files; an agent that only reads may continue once.
+/// It reached its own turn limit. It continues if it changed files, else once: much may have to be read before a change.
+/// One that saw checks fail and could have changed something is not on its way.
 fn out_of_turns(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     if last.ended() != Some(ExecutionEnd::MaxIterations) {
         return None;
     }
     let before = case.record.before_last();
     let again = before.is_some_and(|entry| entry.agent == last.agent && entry.ended() == last.ended());
-    let reads_only = case.team.get(&last.agent).is_some_and(|_| !case.team.has_tool(&last.agent, "Write"));
-    if last.wrote() || (reads_only && !again) {
+    let could_write = case.team.has_tool(&last.agent, "Write");
+    let is_stuck = could_write && case.record.checks() == Checks::Failed;
+    if last.wrote() || !(again || is_stuck) {
         return Some(Ruling::go_on("out-of-turns", true, "It used up its turns in the middle of its work"));
     }
     let reason = "It used up its turns without changing anything";
-    let red = case.record.checks() == Checks::Failed;
-    Some(Ruling::retry("out-of-turns-without-progress", red || again, reason))
+    Some(Ruling::retry("out-of-turns-without-progress", true, reason))
 }
 
 /// The work was examined, and has to be changed.
