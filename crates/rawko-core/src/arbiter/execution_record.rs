@@ -110,11 +110,6 @@ impl<'a> ExecutionRecord<'a> {
         self.entries.last().copied()
     }
 
-    /// The execution before the last.
-    pub(super) fn before_last(&self) -> Option<&'a ExecutionSummary> {
-        self.entries.iter().rev().nth(1).copied()
-    }
-
     /// Whether files were changed, as far as the input shows.
     pub(super) fn wrote(&self) -> bool {
         let changed = self.run.changes.as_ref().is_some_and(|changes| !changes.is_empty());

@@ -98,17 +98,15 @@ fn stopped(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     }
 }
 
-/// It reached its own turn limit. It continues if it changed files, else once: much may have to be read before a change.
-/// One that saw checks fail and could have changed something is not on its way.
+/// It reached its own turn limit. It continues, also if it changed nothing: much may have to be read before a change, and
+/// the loop detector ends what goes nowhere. One that saw checks fail and could have changed something is stuck.
 fn out_of_turns(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     if last.ended() != Some(ExecutionEnd::MaxIterations) {
         return None;
     }
-    let before = case.record.before_last();
-    let again = before.is_some_and(|entry| entry.agent == last.agent && entry.ended() == last.ended());
     let could_write = case.team.has_tool(&last.agent, "Write");
     let is_stuck = could_write && case.record.checks() == Checks::Failed;
-    if last.wrote() || !(again || is_stuck) {
+    if last.wrote() || !is_stuck {
         return Some(Ruling::go_on("out-of-turns", true, "It used up its turns in the middle of its work"));
     }
     let reason = "It used up its turns without changing anything";
