@@ -32,9 +32,9 @@ fn bash(command: &str, exit: i32, output: &str) -> Act {
     let output = if output.is_empty() { "(no output)" } else { output };
     let writes = ["> ", "sed -i", "touch ", "cp "].iter().any(|part| command.contains(part));
     let line = command.lines().next().unwrap_or_default();
-    let words =
+    let mut words =
         line.split([' ', ';']).filter(|word| word.contains(char::is_alphabetic) && !word.contains('<'));
-    let changed = writes.then(|| words.last()).flatten();
+    let changed = writes.then(|| words.next_back()).flatten();
     let outcome = ToolOutcome {
         exit_code: Some(exit),
         is_error: exit != 0,

@@ -1,9 +1,12 @@
 //! Runs that would go on for ever: the loop breaker stops each within the bounds that `docs/arbiter.md` states.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use serde_json::{Value, json};
 use testkit::{Answer, Asked, ModelServer, Who};
 
-use crate::answers::{always, bash, call, decide, report, select};
+use crate::answers::{always, bash, call, complete, decide, report, select};
 use crate::trial::{Ended, Trial};
 
 /// No more executions in a row than this change neither the tree nor the plan.
@@ -139,7 +142,7 @@ fn check_useless(turn: impl Fn(usize) -> Answer + Send + Sync + 'static) {
             Who::Evaluate => decide(json!({"decision": "CONTINUE", "reason": "let it finish"})),
             Who::Agent => turn(asked.number),
         }),
-        "a model call with no new text",
+        "a model call with no check that is better",
     );
     let asked = ended.trial.server.asked().len();
     assert!(asked <= MOST_CALLS, "{asked} model calls");
@@ -179,4 +182,43 @@ fn other_output_without_a_change() {
 #[test]
 fn sleeping() {
     check_useless(|number| bash(&format!("sleep 0.00{number}")));
+}
+
+#[test]
+fn other_words_at_the_end_of_a_file() {
+    check_useless(|number| bash(&format!("echo {} >> notes.md", word(number))));
+}
+
+/// A word of its own for each number, without a figure.
+fn word(number: usize) -> String {
+    let letters = number.to_string().into_bytes();
+    letters.into_iter().map(|digit| char::from(digit - b'0' + b'a')).collect()
+}
+
+/// After such a stop, `rawko resume` takes the newest session like any other that can go on.
+#[test]
+fn a_run_that_was_stopped_is_resumed() {
+    let is_resumed = Arc::new(AtomicBool::new(false));
+    let resumed = Arc::clone(&is_resumed);
+    let ended = stalled(
+        ModelServer::start(move |asked: &Asked| match (asked.who(), resumed.load(Ordering::SeqCst)) {
+            (Who::Select, _) => select("developer"),
+            (Who::Evaluate, false) => decide(json!({"decision": "CONTINUE", "reason": "let it finish"})),
+            (Who::Agent, false) => bash(&format!("echo {} >> notes.md", word(asked.number))),
+            (Who::Agent, true) => report("it is enough now"),
+            (Who::Evaluate, true) => complete("the notes are there"),
+        }),
+        "140 times: a model call with no check",
+    );
+    is_resumed.store(true, Ordering::SeqCst);
+    let before = ended.trial.server.asked().len();
+    let (code, out, err) = ended.trial.resume();
+    assert_eq!(code, Some(0), "{out}{err}");
+    let asked = ended.trial.server.asked();
+    assert!(asked.len() - before <= 4, "{} calls", asked.len() - before);
+    assert!(
+        asked[before..]
+            .iter()
+            .any(|asked| asked.who() == Who::Agent && format!("{:?}", asked.messages()).contains("notes.md"))
+    );
 }
