@@ -1,7 +1,7 @@
 //! Folders that are their user's alone.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 
@@ -20,12 +20,24 @@ pub(crate) fn create_private_dir(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
-/// Writes a new file that only its owner may read; a file that is there stays as it is.
+/// Writes a new file that only its owner may read, whole or not at all, also if the power fails; a file that is there stays
+/// as it is.
 pub(crate) fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
-    use std::io::Write as _;
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let mut file = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(content)
+    let folder = path.parent().unwrap_or(Path::new("."));
+    // With the rights of its owner alone.
+    let mut part = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+    part.write_all(content)?;
+    part.as_file().sync_all()?;
+    part.persist_noclobber(path).map_err(|error| error.error)?;
+    sync_directory(folder);
+    Ok(())
+}
+
+/// Has the entries of a folder survive a power cut. Some file systems cannot do that: nothing to be done then.
+pub(crate) fn sync_directory(folder: &Path) {
+    if let Ok(handle) = fs::File::open(folder) {
+        let _ = handle.sync_all();
+    }
 }
 
 /// Makes sure that nobody else can put files into a folder of the user's state, so that what is there is the user's own.
@@ -86,6 +98,18 @@ mod tests {
             assert_eq!(mode(&made), after, "{before:o}");
         }
         keep_others_out(&dir.path().join("absent")).unwrap();
+    }
+
+    #[test]
+    fn a_new_file_is_there_as_a_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.json");
+        write_new(&path, b"first").unwrap();
+        let again = write_new(&path, b"second").unwrap_err();
+        assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"first".to_vec(), 0o600));
+        assert!(write_new(&dir.path().join("absent/b.json"), b"x").is_err());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
     }
 
     #[test]

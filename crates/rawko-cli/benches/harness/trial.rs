@@ -36,7 +36,13 @@ impl Mode {
     }
 
     fn call(self, turn: usize) -> Vec<u8> {
-        // Work that changes nothing is stopped in the end.
+        // Work that changes nothing is stopped in the end, and so are changes that settle nothing.
+        if turn % SETTLE_EVERY == SETTLE_EVERY - 1 {
+            let settled = turn / SETTLE_EVERY;
+            let status = |step: usize| if step < settled { "complete" } else { "pending" };
+            let steps = (0..STEPS).map(|step| json!({"description": word(step), "status": status(step)}));
+            return answers::call(turn, "UpdatePlan", &json!({"steps": steps.collect::<Vec<_>>()}));
+        }
         if turn % CHANGE_EVERY == CHANGE_EVERY - 1 {
             let input = json!({"file_path": format!("src/new{turn}.txt"), "content": word(turn)});
             return answers::call(turn, "Write", &input);
@@ -65,6 +71,9 @@ pub(crate) struct Measured {
 const FILES: usize = 7;
 /// One of so many turns writes a file. Medians do not show it.
 const CHANGE_EVERY: usize = 25;
+/// One of so many turns settles a step of the plan, which has as many steps as a plan may have.
+const SETTLE_EVERY: usize = 120;
+const STEPS: usize = 50;
 
 fn file(turn: usize) -> String {
     format!("src/file{}.txt", turn % FILES)

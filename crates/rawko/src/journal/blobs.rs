@@ -15,7 +15,8 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::error::JournalError;
-use super::file::{open_own, sync_directory};
+use super::file::open_own;
+use crate::private::sync_directory;
 use rawko_core::text::hex;
 
 /// Texts of more bytes than this leave the record.

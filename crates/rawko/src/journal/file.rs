@@ -34,10 +34,3 @@ pub(crate) fn open_own(path: &Path, options: &mut OpenOptions) -> Result<File, J
     }
     Ok(file)
 }
-
-/// A new entry itself must survive a power cut. Some file systems cannot sync a directory: nothing to be done then.
-pub(super) fn sync_directory(directory: &Path) {
-    if let Ok(handle) = File::open(directory) {
-        let _ = handle.sync_all();
-    }
-}

@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::error::JournalError;
-use super::file::{open_own, sync_directory};
+use super::file::open_own;
 use super::info::SessionInfo;
 use super::lock::{SessionLock, holder};
 use super::record::JournalHeader;
 use super::writer::{FILE_NAME, JournalWriter};
 use crate::checkpoint::Checkpoints;
-use crate::private::create_private_dir;
+use crate::private::{create_private_dir, sync_directory};
 use crate::session_id;
 
 /// What the folder of a session is called before its id while it is being made.
@@ -151,9 +151,11 @@ impl SessionStore {
         let ignore = self.folder.join(".gitignore");
         // One that is empty was begun by a process that was killed.
         if !std::fs::symlink_metadata(&ignore).is_ok_and(|found| found.len() > 0) {
-            open_own(&ignore, OpenOptions::new().append(true).create(true).mode(0o600))?
-                .write_all(b"*\n")
+            let mut file = open_own(&ignore, OpenOptions::new().append(true).create(true).mode(0o600))?;
+            file.write_all(b"*\n")
+                .and_then(|()| file.sync_all())
                 .map_err(|error| JournalError::io("cannot write", &ignore, error))?;
+            sync_directory(&self.folder);
         }
         JournalWriter::create(directory, header)
     }

@@ -10,10 +10,11 @@ use serde::Serialize;
 
 use super::blobs::{BlobRef, Blobs, THRESHOLD};
 use super::error::JournalError;
-use super::file::{open_own, sync_directory};
+use super::file::open_own;
 use super::lock::SessionLock;
 use super::reader::{End, Journal, parse};
 use super::record::{JournalHeader, LONGEST_JOURNAL, LONGEST_LINE, RecordKind, StepRecord, digest};
+use crate::private::sync_directory;
 
 /// Name of the file in a session's directory.
 pub(super) const FILE_NAME: &str = "journal.jsonl";
