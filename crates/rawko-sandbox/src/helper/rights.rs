@@ -144,7 +144,9 @@ fn restrict_all(plan: &Plan) -> RuleResult {
     if let Network::Proxy { port, .. } = plan.network {
         rules = rules.add_rule(NetPort::new(port, AccessNet::ConnectTcp))?;
     }
-    let rules = grant(rules, &visible::readable(plan.steps()), AccessFs::from_read(NEWEST))?;
+    let seen = visible::visible(plan.steps());
+    let rules = grant(rules, &seen.readable, AccessFs::from_read(NEWEST))?;
+    let rules = grant(rules, &seen.listable, AccessFs::ReadDir.into())?;
     let rules = grant(rules, &writable, AccessFs::from_all(NEWEST))?;
     Ok(rules.restrict_self()?.ruleset)
 }

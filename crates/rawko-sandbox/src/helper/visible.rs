@@ -1,5 +1,6 @@
 //! What a view shows, as places that Landlock can grant: it knows no exception from what it grants, so a folder that holds
-//! something hidden is granted entry by entry.
+//! something hidden is granted entry by entry. It can still be listed, and so can what is hidden in it: a name is no content,
+//! and without a list of its project no program finds its way. What is covered cannot be listed.
 //!
 //! That cannot be done for a folder that the command may write: what it makes there would not be granted. So a written
 //! folder is granted whole, and what is hidden or protected in it is lost.
@@ -16,31 +17,41 @@ const COVERED: [&str; 4] = ["/dev", "/run", "/tmp", "/var/tmp"];
 /// Folders of `/run` that hold programs and settings, and no sockets.
 const KEPT: [&str; 2] = ["/run/current-system", "/run/wrappers"];
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Sight {
+    /// Not there for the command.
+    Covered,
+    /// There, and empty.
     Hidden,
     Readable,
     /// Granted whole.
     Writable,
 }
 
-/// The outermost places that may be read, those that may be written included.
-pub(super) fn readable<'a>(view: impl Iterator<Item = &'a Step>) -> Vec<PathBuf> {
+/// What a command may see.
+#[derive(Debug, Default)]
+pub(super) struct Visible {
+    /// The outermost places that may be read, those that may be written included.
+    pub(super) readable: Vec<PathBuf>,
+    /// Folders that may be listed, with all below them.
+    pub(super) listable: Vec<PathBuf>,
+}
+
+/// What a view shows.
+pub(super) fn visible<'a>(view: impl Iterator<Item = &'a Step>) -> Visible {
     let mut marks: Vec<(&Path, Sight)> = vec![(Path::new("/"), Sight::Readable)];
-    marks.extend(COVERED.map(|place| (Path::new(place), Sight::Hidden)));
+    marks.extend(COVERED.map(|place| (Path::new(place), Sight::Covered)));
     marks.extend(DEVICES.iter().chain(&KEPT).map(|place| (Path::new(*place), Sight::Readable)));
     marks.extend(view.filter_map(mark));
-    let mut found = Vec::new();
+    let mut found = Visible::default();
     collect(Path::new("/"), &marks, &mut found);
     found
 }
 
 fn mark(step: &Step) -> Option<(&Path, Sight)> {
     match step {
-        Step::Cover(place)
-        | Step::Hide(place)
-        | Step::Placeholders { place, .. }
-        | Step::Private { place, .. } => Some((place, Sight::Hidden)),
+        Step::Cover(place) | Step::Private { place, .. } => Some((place, Sight::Covered)),
+        Step::Hide(place) | Step::Placeholders { place, .. } => Some((place, Sight::Hidden)),
         // Without a layer, a folder can only be read.
         Step::Show(place) | Step::Layer { folder: place, .. } => Some((place, Sight::Readable)),
         Step::Grant(place) => Some((place, Sight::Writable)),
@@ -48,16 +59,19 @@ fn mark(step: &Step) -> Option<(&Path, Sight)> {
     }
 }
 
-fn collect(path: &Path, marks: &[(&Path, Sight)], found: &mut Vec<PathBuf>) {
+fn collect(path: &Path, marks: &[(&Path, Sight)], found: &mut Visible) {
     // The last mark around a place decides.
     let sight = marks.iter().rev().find(|(place, _)| path.starts_with(place)).map(|(_, sight)| *sight);
     let inner = marks.iter().filter(|(place, _)| *place != path && place.starts_with(path));
     match sight {
-        Some(Sight::Writable) => found.push(path.to_owned()),
-        Some(Sight::Readable) if !inner.clone().any(|(_, sight)| *sight == Sight::Hidden) => {
-            found.push(path.to_owned());
+        Some(Sight::Writable) => found.readable.push(path.to_owned()),
+        Some(Sight::Readable) if !inner.clone().any(|(_, sight)| *sight <= Sight::Hidden) => {
+            found.readable.push(path.to_owned());
         }
         Some(Sight::Readable) => {
+            if !inner.clone().any(|(_, sight)| *sight == Sight::Covered) {
+                found.listable.push(path.to_owned());
+            }
             for entry in std::fs::read_dir(path).into_iter().flatten().filter_map(Result::ok) {
                 // A link grants nothing: where it leads to is granted for itself, or not.
                 if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
@@ -65,7 +79,7 @@ fn collect(path: &Path, marks: &[(&Path, Sight)], found: &mut Vec<PathBuf>) {
                 }
             }
         }
-        Some(Sight::Hidden) | None => {
+        Some(Sight::Covered | Sight::Hidden) | None => {
             // Nobody lists a hidden folder, so what is shown in it is found by its marks.
             let mut shown: Vec<&Path> = inner.map(|(place, _)| *place).collect();
             shown.sort_unstable();
@@ -89,13 +103,17 @@ mod tests {
     /// Whether `path` lies in something that may be read.
     #[track_caller]
     fn check(view: &[Step], path: &Path, is_readable: bool) {
-        let found = readable(view.iter());
-        assert_eq!(
-            found.iter().any(|place| path.starts_with(place)),
-            is_readable,
-            "{}: {found:?}",
-            path.display()
-        );
+        let found = visible(view.iter());
+        let lies_in = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
+        assert_eq!(lies_in(&found.readable), is_readable, "{}: {found:?}", path.display());
+    }
+
+    /// Whether `path` can be listed.
+    #[track_caller]
+    fn check_listed(view: &[Step], path: &Path, is_listed: bool) {
+        let found = visible(view.iter());
+        let mut places = found.readable.iter().chain(&found.listable);
+        assert_eq!(places.any(|place| path.starts_with(place)), is_listed, "{}: {found:?}", path.display());
     }
 
     #[test]
@@ -125,6 +143,10 @@ mod tests {
         check(&view, &at("home/tools/secret"), false);
         check(&view, &at("project/.env"), false);
         check(&view, &at("project/src/a"), true);
+        for (name, is_listed) in [("project", true), ("home/tools", true), ("home", false), ("", false)] {
+            check_listed(&view, &at(name), is_listed);
+        }
+        check_listed(&view, Path::new("/"), false);
         // A folder that is written is granted whole.
         let written = [&view[..], &[Step::Grant(at("project"))], &[Step::Hide(at("project/.env"))]].concat();
         check(&written, &at("project/src/new"), true);

@@ -8,9 +8,10 @@ use rawko_sandbox::{END_NOW, Network, Report, Step, Wall, landlock_version};
 
 use super::trial::Trial;
 
-pub(super) const TESTS: [(&str, fn()); 8] = [
+pub(super) const TESTS: [(&str, fn()); 9] = [
     ("landlock_holds_files", files_are_held),
     ("landlock_grants_around_what_is_hidden", what_is_shown_is_granted_around_what_is_hidden),
+    ("landlock_lets_a_project_be_listed", a_project_with_something_hidden_can_be_listed),
     ("landlock_gives_a_home_of_its_own", the_home_is_the_commands_own),
     ("landlock_holds_the_network", the_network_is_held),
     ("landlock_holds_signals_and_keys", processes_outside_are_out_of_reach),
@@ -84,6 +85,19 @@ fn what_is_shown_is_granted_around_what_is_hidden() {
         folder.display()
     );
     trial.run(&script).says("SHOWN").says("here").never_says("CANARY").never_says("key\n");
+}
+
+/// As an agent that only reads sees its project: journals and what is denied are hidden in it.
+fn a_project_with_something_hidden_can_be_listed() {
+    let mut trial = trial();
+    let secret = trial.outside("p/secrets/key", "CANARY");
+    let project = secret.parent().unwrap().parent().unwrap().to_owned();
+    trial.outside("p/src/a.txt", "SHOWN");
+    let view = [Step::Show(project.clone()), Step::Hide(secret.parent().unwrap().to_owned())];
+    trial.plan.view.extend(view);
+    let script =
+        format!("cd {}; ls; cat src/*; cat secrets/key; cp -r secrets /tmp/x; echo here", project.display());
+    trial.run(&script).says("secrets\nsrc\n").says("SHOWN").says("here").never_says("CANARY");
 }
 
 fn the_home_is_the_commands_own() {
