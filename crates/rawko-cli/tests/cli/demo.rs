@@ -1,7 +1,5 @@
 //! `rawko demo`: red before, green after, and nothing left behind.
 
-use std::time::{Duration, Instant};
-
 use serde_json::json;
 
 use crate::place::{Place, names};
@@ -10,9 +8,7 @@ use crate::support::Said;
 #[test]
 fn the_tests_go_from_red_to_green_by_real_edits() {
     let place = Place::new();
-    let begun = Instant::now();
     let demo = place.rawko(&["demo"]).ends(0);
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
     let demo = demo.says(&[
         "answers are scripted",
         "FAIL  'Rock & Roll!'",
