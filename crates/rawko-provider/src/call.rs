@@ -347,7 +347,8 @@ impl<W: WireFormat> ResponseReader<W> {
                 Err(AttemptFailure::transient(ErrorCode::NetworkError, "the server sent an empty answer"))
             }
             BodyForm::Whole(body) => {
-                let value = serde_json::from_slice(&body).map_err(|error| not_whole(&body, &error))?;
+                let text = String::from_utf8_lossy(&body);
+                let value = crate::json::parse(&text).map_err(|error| not_whole(&body, &error))?;
                 self.decoder.whole(&value, out).map(|()| DecodeProgress::Done)
             }
             BodyForm::Events(mut events) => {
