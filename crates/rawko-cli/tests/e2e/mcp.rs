@@ -654,3 +654,17 @@ fn one_tool_that_cannot_be_used_costs_no_other_and_no_request() {
         assert_eq!(offered.expect(tool)["input_schema"]["type"], "object");
     }
 }
+
+#[test]
+fn servers_are_found_in_files_as_editors_write_them() {
+    let server = r#"{"s": {"type": "stdio", "command": "python3", "args": ["server.py"], /* "env": {} */ }}"#;
+    for key in ["mcpServers", "servers"] {
+        let text = format!("// ours\n{{\n  \"{key}\": {server}, // one\n}}\n");
+        let trial = Trial::new(developer([])).file("server.py", SERVER).file(".mcp.json", &text);
+        let (_, stdout, stderr) = trial.ask(&["mcp", "list"]);
+        assert!(stdout.contains("server.py") && !stderr.contains("is not JSON"), "{key}: {stdout}{stderr}");
+    }
+    let trial = Trial::new(developer([])).file(".mcp.json", "{\"mcpServers\" {}}");
+    let (_, _, stderr) = trial.ask(&["mcp", "list"]);
+    assert!(stderr.contains("this is not JSON, so its servers are not used"), "{stderr}");
+}

@@ -31,7 +31,9 @@ fn plain(text: &str) -> String {
             plain.extend(part.chars().map(|c| if c == '\n' { '\n' } else { ' ' }));
         } else {
             match next {
-                ',' => comma = Some(plain.len()),
+                ',' => {
+                    comma = Some(plain.len()).filter(|_| !plain.trim_end().ends_with(['[', '{', ',', ':']))
+                }
                 ']' | '}' => {
                     if let Some(at) = comma.take() {
                         plain.replace_range(at..=at, " ");
