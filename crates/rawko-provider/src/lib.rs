@@ -33,6 +33,7 @@ mod service;
 mod session;
 mod settings;
 mod sse;
+mod unzip;
 mod wire;
 
 pub use draft::{Events, MessageDraft};
