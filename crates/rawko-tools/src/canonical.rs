@@ -50,7 +50,7 @@ fn make_typed(value: &mut Value, schema: &Value) {
             }
         }
         ("array", Value::Array(items)) => {
-            items.iter_mut().for_each(|item| make_typed(item, &schema["items"]))
+            items.iter_mut().for_each(|item| make_typed(item, &schema["items"]));
         }
         ("object", Value::Object(_)) => make_fields_typed(value, schema),
         _ => {}
