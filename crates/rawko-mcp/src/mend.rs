@@ -40,7 +40,7 @@ pub(crate) fn line(line: &[u8]) -> Option<Vec<u8>> {
 /// Mends the answer to a request. Returns whether there was something to mend.
 fn message_mended(message: &mut Value) -> bool {
     let Some(message) = message.as_object_mut() else { return false };
-    if message.contains_key("method") || !message.get("id").is_some_and(|id| !id.is_null()) {
+    if message.contains_key("method") || message.get("id").is_none_or(Value::is_null) {
         return false;
     }
     let before = message.clone();

@@ -16,7 +16,7 @@ pub(crate) enum Unzip {
     Unknown,
     /// It is not packed.
     Plain,
-    Gzip(write::MultiGzDecoder<Vec<u8>>),
+    Gzip(Box<write::MultiGzDecoder<Vec<u8>>>),
 }
 
 impl Unzip {
@@ -27,7 +27,7 @@ impl Unzip {
     pub(crate) fn next(&mut self, bytes: &[u8]) -> std::io::Result<Option<Vec<u8>>> {
         if let (Self::Unknown, Some(first)) = (&self, bytes.first()) {
             *self = if *first == FIRST {
-                Self::Gzip(write::MultiGzDecoder::new(Vec::new()))
+                Self::Gzip(Box::new(write::MultiGzDecoder::new(Vec::new())))
             } else {
                 Self::Plain
             };

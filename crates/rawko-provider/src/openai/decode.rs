@@ -230,13 +230,13 @@ impl OpenAiDecoder {
             let is_other = |call: &PartialCall| call.id != id || input.trim_start().starts_with('{');
             // The same call with nothing before its arguments, or with its arguments once more.
             let is_again = |call: &PartialCall| {
-                call.id == id && call.name == name && (is_empty_object(&call.input) || call.input == input)
+                let same = call.id == id && call.name == name && index.is_some() && call.chunk != self.chunks;
+                same && (is_empty_object(&call.input) || call.input == input)
             };
-            let begins_another = self.calls.get(slot).is_some_and(|call| {
-                !id.is_empty()
-                    && !name.is_empty()
-                    && !(index.is_some() && call.chunk != self.chunks && is_again(call))
-                    && (call.chunk == self.chunks || (is_other(call) && is_complete(&call.input)))
+            let has_both = !id.is_empty() && !name.is_empty();
+            let begins_another = self.calls.get(slot).filter(|call| has_both && !is_again(call));
+            let begins_another = begins_another.is_some_and(|call| {
+                call.chunk == self.chunks || (is_other(call) && is_complete(&call.input))
             });
             if !begins_another {
                 return slot;

@@ -135,10 +135,7 @@ fn a_call_is_whole_whenever_its_name_comes() {
         &[piece(id.clone(), none.clone(), ""), piece(id.clone(), read.clone(), "{\"a\":1}")],
         &expected,
     );
-    check_calls(
-        &[piece(id.clone(), read.clone(), "{}"), piece(none.clone(), none.clone(), "{\"a\":1}")],
-        &expected,
-    );
+    check_calls(&[piece(id.clone(), read.clone(), "{}"), piece(none.clone(), none, "{\"a\":1}")], &expected);
     check_calls(
         &[piece(id.clone(), read.clone(), "{}"), piece(id.clone(), read.clone(), "{\"a\":1}")],
         &expected,

@@ -32,7 +32,7 @@ fn plain(text: &str) -> String {
         } else {
             match next {
                 ',' => {
-                    comma = Some(plain.len()).filter(|_| !plain.trim_end().ends_with(['[', '{', ',', ':']))
+                    comma = Some(plain.len()).filter(|_| !plain.trim_end().ends_with(['[', '{', ',', ':']));
                 }
                 ']' | '}' => {
                     if let Some(at) = comma.take() {
