@@ -24,7 +24,7 @@ const EXPLANATION: &str = "\
 /// # Errors
 /// If there is no editor, it fails, or the task is empty.
 pub(crate) fn task(workspace: &Workspace, text: &str) -> Result<String, Failure> {
-    let folder = rawko::tools::temporary::private("rawko-task-")
+    let folder = rawko::tools::temporary::private("rawko-task-", None)
         .map_err(|error| Failure::new(Exit::Failed, format!("cannot make a temporary folder: {error}")))?;
     let path = folder.path().join("TASK.md");
     let cannot =

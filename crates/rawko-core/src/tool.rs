@@ -125,12 +125,22 @@ impl Refusal {
             Self::Host { host } => {
                 let all = net_preset_of(host)
                     .map(|preset| format!(", or `- {preset}` for all hosts of that package manager"));
-                Some(format!("add `- {host}` under permissions.net{}", all.unwrap_or_default()))
+                let all = all.unwrap_or_default();
+                Some(format!(
+                    "add `- {host}` under permissions.net{all}; for one run: {}",
+                    flag_to_grant(host)
+                ))
             }
             Self::Read { path } => Some(format!("add `- {path}` under permissions.read")),
             Self::Write { path } => Some(format!("add `- {path}` under permissions.write")),
         }
     }
+}
+
+/// The option that grants a host for one run, instead of the configured ones.
+#[must_use]
+pub fn flag_to_grant(host: &str) -> String {
+    format!("--allow-net={}", net_preset_of(host).unwrap_or(host))
 }
 
 impl fmt::Display for Refusal {

@@ -49,6 +49,31 @@ fn an_empty_answer_is_asked_about_once() {
 }
 
 #[test]
+fn a_call_that_was_written_as_text_is_answered_once_with_how_to_call() {
+    let written = || {
+        vec![Content::text(
+            "<tool_call>{\"name\": \"Read\", \"arguments\": {\"file_path\": \"a\"}}</tool_call>",
+        )]
+    };
+    let mut bench = developer();
+    answer(&mut bench, written(), StopReason::EndTurn);
+    assert_eq!(bench.session.state(), State::Executing);
+    assert!(!bench.open.iter().any(|effect| matches!(effect, rawko_core::session::Effect::RunTool { .. })));
+    assert!(
+        bench.text().contains("You wrote a call of `Read` as text: nothing was run."),
+        "{}",
+        bench.text()
+    );
+    answer(&mut bench, written(), StopReason::EndTurn);
+    assert_eq!(bench.session.state(), State::Evaluating);
+    bench.check_fold();
+    // Words that name a tool are the agent's answer.
+    let mut bench = developer();
+    answer(&mut bench, vec![Content::text("I used Read.")], StopReason::EndTurn);
+    assert_eq!(bench.session.state(), State::Evaluating);
+}
+
+#[test]
 fn a_text_that_was_cut_off_goes_on() {
     let mut bench = developer();
     answer(&mut bench, vec![Content::text("First I")], StopReason::MaxTokens);

@@ -76,7 +76,7 @@ impl Client {
                 Err(McpError::LoginNeeded { challenge }) => {
                     connection = self.again(connection, challenge).await?;
                 }
-                tools => break tools?,
+                tools => break tools?.usable,
             }
         };
         for (name, arguments) in self.calls(&tools) {

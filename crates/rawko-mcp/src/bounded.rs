@@ -1,4 +1,4 @@
-//! A reader that ends a connection whose messages are too long.
+//! A reader of lines that ends a connection whose messages are too long, and mends the others where that is needed.
 //!
 //! The protocol library would leave such a message out and go on, and its call would wait until its time is up. Here the
 //! connection ends at once, and it is known why.
@@ -6,9 +6,14 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, ReadBuf};
+
+use crate::mend;
+
+/// Bytes that are read at once.
+const PIECE: usize = 16 * 1024;
 
 /// Why a connection was ended from this side.
 #[derive(Debug, Clone, Default)]
@@ -26,46 +31,64 @@ impl Fault {
 }
 
 /// Reads lines of at most `most` bytes.
-pub(crate) struct BoundedReader<R> {
+pub(crate) struct LineReader<R> {
     inner: R,
     most: usize,
-    length: usize,
+    /// The line that has not ended yet.
+    line: Vec<u8>,
+    /// Whole lines, and how much of them was given.
+    whole: Vec<u8>,
+    given: usize,
     fault: Fault,
 }
 
-impl<R> BoundedReader<R> {
+impl<R> LineReader<R> {
     pub(crate) fn new(inner: R, most: usize, fault: Fault) -> Self {
-        Self { inner, most, length: 0, fault }
+        Self { inner, most, line: Vec::new(), whole: Vec::new(), given: 0, fault }
+    }
+
+    /// Takes a piece of what was read.
+    fn take(&mut self, piece: &[u8]) -> io::Result<()> {
+        for part in piece.split_inclusive(|byte| *byte == b'\n') {
+            self.line.extend_from_slice(part);
+            if self.line.len() > self.most {
+                let why = format!("it sent a message of more than {} bytes", self.most);
+                self.fault.set(why.clone());
+                return Err(io::Error::other(why));
+            }
+            if part.ends_with(b"\n") {
+                let mended = mend::line(&self.line);
+                self.whole.extend_from_slice(mended.as_ref().unwrap_or(&self.line));
+                self.line.clear();
+            }
+        }
+        Ok(())
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for BoundedReader<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for LineReader<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let polled = Pin::new(&mut self.inner).poll_read(context, buffer);
-        if let Poll::Ready(Ok(())) = polled {
-            let new = buffer.filled().get(before..).unwrap_or_default();
-            let mut longest = 0;
-            for piece in new.split_inclusive(|byte| *byte == b'\n') {
-                self.length += piece.len();
-                longest = longest.max(self.length);
-                if piece.ends_with(b"\n") {
-                    self.length = 0;
-                }
+        let mut piece = [0; PIECE];
+        while self.given == self.whole.len() {
+            self.whole.clear();
+            self.given = 0;
+            let mut read = ReadBuf::new(&mut piece);
+            ready!(Pin::new(&mut self.inner).poll_read(context, &mut read))?;
+            if read.filled().is_empty() {
+                // The end. A line that did not end is nobody's message.
+                return Poll::Ready(Ok(()));
             }
-            if longest > self.most {
-                let why = format!("it sent a message of more than {} bytes", self.most);
-                self.fault.set(why.clone());
-                // An error comes without bytes.
-                buffer.set_filled(before);
-                return Poll::Ready(Err(io::Error::other(why)));
-            }
+            self.take(read.filled())?;
         }
-        polled
+        let rest = self.whole.get(self.given..).unwrap_or_default();
+        let now = rest.get(..buffer.remaining()).unwrap_or(rest);
+        buffer.put_slice(now);
+        self.given += now.len();
+        Poll::Ready(Ok(()))
     }
 }
 
@@ -77,7 +100,7 @@ mod tests {
     async fn check(text: &str, most: usize, fails: bool) {
         let fault = Fault::default();
         let mut read = String::new();
-        let result = BoundedReader::new(text.as_bytes(), most, fault.clone()).read_to_string(&mut read).await;
+        let result = LineReader::new(text.as_bytes(), most, fault.clone()).read_to_string(&mut read).await;
         assert_eq!(result.is_err(), fails, "{text:?}");
         assert_eq!(fault.get().is_some(), fails, "{text:?}");
     }
@@ -89,5 +112,18 @@ mod tests {
         check("123456789\n", 9, true).await;
         check("1\n123456789012", 9, true).await;
         check("", 0, false).await;
+    }
+
+    #[tokio::test]
+    async fn lines_are_given_whole_and_mended_however_they_come() {
+        let long = format!("{{\"a\":\"{}\"}}\n", "x".repeat(3 * PIECE));
+        let text = format!("hello\n{long}{{\"id\":1,\"result\":{{}}}}\ncut off");
+        let mut read = String::new();
+        LineReader::new(text.as_bytes(), usize::MAX, Fault::default())
+            .read_to_string(&mut read)
+            .await
+            .unwrap();
+        let mended = "{\"id\":1,\"jsonrpc\":\"2.0\",\"result\":{}}\n";
+        assert!(read == format!("hello\n{long}{mended}"), "{}", read.len());
     }
 }

@@ -17,11 +17,12 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::AbortHandle;
 
 use crate::answer::Answer;
-use crate::bounded::{BoundedReader, Fault};
+use crate::bounded::{Fault, LineReader};
 use crate::call;
-use crate::error::McpError;
+use crate::error::{McpError, short};
 use crate::handler::Handler;
 use crate::http::HttpServer;
+use crate::mend::unusable;
 use crate::oauth::{StoreCredentials, authorized};
 use crate::pages::{MOST_ENTRIES, Pages};
 use crate::person::AskPerson;
@@ -88,6 +89,25 @@ pub struct ListedTool {
     pub reads_only: bool,
 }
 
+/// The tools that a server lists.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tools {
+    /// Those that can be used, sorted by name.
+    pub usable: Vec<ListedTool>,
+    /// The others.
+    pub unusable: Vec<UnusableTool>,
+}
+
+/// A tool that a server lists and that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UnusableTool {
+    /// Its name at the server.
+    pub name: String,
+    /// What is wrong with it.
+    pub why: String,
+}
+
 /// A resource as its server lists it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -135,7 +155,7 @@ impl Connection {
         W: AsyncWrite + Send + Unpin + 'static,
     {
         let fault = Fault::default();
-        let reader = BoundedReader::new(reader, options.most_bytes, fault.clone());
+        let reader = LineReader::new(reader, options.most_bytes, fault.clone());
         let transport = AsyncRwTransport::<RoleClient, _, _>::new(reader, writer);
         // The bound above comes first, and says why.
         let transport = transport.with_max_line_length(usize::MAX);
@@ -242,7 +262,7 @@ impl Connection {
     pub fn server(&self) -> Option<String> {
         let info = self.info()?;
         let server = info.server_info.as_ref()?;
-        Some(crate::error::short(&format!("{} {}", server.name, server.version)))
+        Some(short(&format!("{} {}", server.name, server.version)))
     }
 
     /// Whether it offers resources, and whether it offers prompts.
@@ -268,13 +288,13 @@ impl Connection {
         self.service.service().take_changed()
     }
 
-    /// The server's tools, sorted by name.
+    /// The server's tools. One that cannot be used costs no other.
     ///
     /// # Errors
     /// If it does not list them, or more than 1,000.
-    pub async fn tools(&self) -> Result<Vec<ListedTool>, McpError> {
+    pub async fn tools(&self) -> Result<Tools, McpError> {
         if self.info().is_some_and(|info| info.capabilities.tools.is_none()) {
-            return Ok(Vec::new());
+            return Ok(Tools::default());
         }
         let listed = within("tools/list", self.options.start, async {
             let mut pages = Pages::new();
@@ -288,18 +308,25 @@ impl Connection {
         if !listed.is_whole() {
             return Err(McpError::Protocol(format!("it lists more than {MOST_ENTRIES} tools")));
         }
-        let listed = listed.entries.into_iter().map(|tool| ListedTool {
-            name: tool.name.into_owned(),
-            description: tool
-                .description
-                .map(std::borrow::Cow::into_owned)
-                .or(tool.title)
-                .unwrap_or_default(),
-            input_schema: Value::Object(tool.input_schema.as_ref().clone()),
-            reads_only: tool.annotations.is_some_and(|hints| hints.read_only_hint == Some(true)),
-        });
-        let mut tools: Vec<ListedTool> = listed.collect();
-        tools.sort_by(|a, b| a.name.cmp(&b.name));
+        let mut tools = Tools::default();
+        for tool in listed.entries {
+            if let Some(why) = unusable(&tool) {
+                let (name, why) = (short(&tool.name), short(why));
+                tools.unusable.push(UnusableTool { name, why });
+                continue;
+            }
+            tools.usable.push(ListedTool {
+                name: tool.name.into_owned(),
+                description: tool
+                    .description
+                    .map(std::borrow::Cow::into_owned)
+                    .or(tool.title)
+                    .unwrap_or_default(),
+                input_schema: Value::Object(tool.input_schema.as_ref().clone()),
+                reads_only: tool.annotations.is_some_and(|hints| hints.read_only_hint == Some(true)),
+            });
+        }
+        tools.usable.sort_by(|a, b| a.name.cmp(&b.name));
         Ok(tools)
     }
 

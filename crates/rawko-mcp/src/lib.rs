@@ -11,12 +11,15 @@ mod connection;
 mod error;
 mod handler;
 mod http;
+mod mend;
 mod oauth;
 mod pages;
 mod person;
 
 pub use answer::{Answer, Picture};
-pub use connection::{Connection, ListedTool, Options, PromptInfo, ResourceInfo, Version};
+pub use connection::{
+    Connection, ListedTool, Options, PromptInfo, ResourceInfo, Tools, UnusableTool, Version,
+};
 pub use error::McpError;
 pub use http::{Client, HttpServer};
 pub use oauth::{Credentials, Login, StoreCredentials, login};

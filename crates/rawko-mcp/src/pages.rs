@@ -11,28 +11,31 @@ pub(crate) struct Pages<T> {
     pub(crate) entries: Vec<T>,
     /// The page that comes next; absent after the last one.
     next: Option<Option<String>>,
-    asked: usize,
+    /// The cursors of the pages that were asked for.
+    asked: Vec<Option<String>>,
 }
 
 impl<T> Pages<T> {
     /// Before the first page.
     pub(crate) fn new() -> Self {
-        Self { entries: Vec::new(), next: Some(None), asked: 0 }
+        Self { entries: Vec::new(), next: Some(None), asked: Vec::new() }
     }
 
     /// The cursor of the page to ask for, while there is one and there are not enough entries.
     pub(crate) fn next(&mut self) -> Option<Option<String>> {
-        if self.asked == MOST_PAGES || self.entries.len() > MOST_ENTRIES {
+        if self.asked.len() == MOST_PAGES || self.entries.len() > MOST_ENTRIES {
             return None;
         }
-        self.asked += 1;
-        self.next.take()
+        let next = self.next.take()?;
+        self.asked.push(next.clone());
+        Some(next)
     }
 
-    /// Adds a page, and the cursor of the one after it.
+    /// Adds a page, and the cursor of the one after it. A list that leads back to a page of its own, or to one without a
+    /// name, ends there.
     pub(crate) fn add(&mut self, entries: Vec<T>, next: Option<String>) {
         self.entries.extend(entries);
-        self.next = next.map(Some);
+        self.next = next.filter(|next| !next.is_empty()).map(Some).filter(|next| !self.asked.contains(next));
     }
 
     /// Whether this is the whole list.
@@ -58,9 +61,21 @@ mod tests {
         let mut asked = 0;
         while endless.next().is_some() {
             asked += 1;
-            endless.add(vec![0], Some("more".to_owned()));
+            endless.add(vec![0], Some(format!("more {asked}")));
         }
         assert_eq!((asked, endless.is_whole()), (MOST_PAGES, false));
+        // Some servers give the last cursor again, or an empty one.
+        for again in ["b", ""] {
+            let mut round = Pages::new();
+            let mut entries = vec![3, 2, 1];
+            while round.next().is_some() {
+                round.add(
+                    entries.pop().into_iter().collect(),
+                    Some(if entries.len() == 2 { "b" } else { again }.to_owned()),
+                );
+            }
+            assert_eq!((round.is_whole(), round.entries), (true, vec![1, 2]), "{again:?}");
+        }
         let mut huge = Pages::new();
         let _ = huge.next();
         huge.add(vec![0; MOST_ENTRIES + 1], Some("more".to_owned()));

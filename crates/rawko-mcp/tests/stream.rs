@@ -171,7 +171,7 @@ async fn an_older_server_is_found_out_and_used() {
         ("2025-11-25", Some("old 1"))
     );
     assert!(connection.version().is_stateful());
-    let tools = connection.tools().await.unwrap();
+    let tools = connection.tools().await.unwrap().usable;
     let listed: Vec<_> = tools.iter().map(|tool| (tool.name.as_str(), tool.reads_only)).collect();
     assert_eq!(listed, [("a", true), ("b", false)]);
     assert_eq!(connection.call("a", Map::new(), &nobody).await.unwrap().text, "call 0");
@@ -197,7 +197,7 @@ async fn a_newer_server_is_used_without_a_handshake_and_with_tasks() {
         (connection.version().0.as_str(), connection.server().as_deref()),
         ("2026-07-28", Some("new 2"))
     );
-    assert_eq!(connection.tools().await.unwrap().len(), 2);
+    assert_eq!(connection.tools().await.unwrap().usable.len(), 2);
     assert_eq!(connection.call("a", Map::new(), &nobody).await.unwrap().text, "done");
     assert_eq!(connection.call("long", Map::new(), &nobody).await.unwrap().text, "after a while");
     let expected = ["server/discover", "tools/list", "tools/call", "tools/call", "tasks/get", "tasks/get"];

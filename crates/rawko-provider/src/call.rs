@@ -27,6 +27,7 @@ use crate::failure::AttemptFailure;
 use crate::provider::ProviderEvent;
 use crate::session::HttpSession;
 use crate::sse::{MAX_EVENT, SseDecoder};
+use crate::unzip::{Unzip, unzipped};
 use crate::wire::{DecodeProgress, ResponseDecoder as _, WireFormat};
 
 /// The most bytes read of an error's body.
@@ -74,6 +75,7 @@ enum CallPhase<W: WireFormat> {
 /// An answer that has begun to arrive.
 struct ResponseReader<W: WireFormat> {
     response: Response,
+    unzip: Unzip,
     form: BodyForm,
     decoder: W::Decoder,
 }
@@ -173,7 +175,7 @@ impl<'a, W: WireFormat> HttpCall<'a, W> {
         if response.status().is_success() {
             self.session.pictures.accept();
             let decoder = service.wire.decoder(&self.request);
-            return Ok(ResponseReader { response, form: BodyForm::Unknown, decoder });
+            return Ok(ResponseReader { response, unzip: Unzip::Unknown, form: BodyForm::Unknown, decoder });
         }
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = match timeout_at(until, read_bounded(response, MAX_ERROR_BODY)).await {
@@ -300,6 +302,11 @@ impl<'a, W: WireFormat> HttpCall<'a, W> {
 
 impl<W: WireFormat> ResponseReader<W> {
     fn take(&mut self, bytes: &Bytes, out: &mut Events) -> Result<DecodeProgress, AttemptFailure> {
+        let unzipped = self.unzip.next(bytes).map_err(|error| {
+            let why = format!("the server's answer looks like gzip and is not: {error}");
+            AttemptFailure::transient(ErrorCode::NetworkError, why)
+        })?;
+        let bytes = unzipped.as_deref().unwrap_or(bytes);
         if matches!(self.form, BodyForm::Unknown) {
             match bytes.iter().find(|b| !b.is_ascii_whitespace()) {
                 None => return Ok(DecodeProgress::Open),
@@ -347,7 +354,8 @@ impl<W: WireFormat> ResponseReader<W> {
                 Err(AttemptFailure::transient(ErrorCode::NetworkError, "the server sent an empty answer"))
             }
             BodyForm::Whole(body) => {
-                let value = serde_json::from_slice(&body).map_err(|error| not_whole(&body, &error))?;
+                let text = String::from_utf8_lossy(&body);
+                let value = crate::json::parse(&text).map_err(|error| not_whole(&body, &error))?;
                 self.decoder.whole(&value, out).map(|()| DecodeProgress::Done)
             }
             BodyForm::Events(mut events) => {
@@ -404,7 +412,7 @@ pub(crate) async fn read_bounded(mut response: Response, max: usize) -> Result<V
             break;
         }
     }
-    Ok(body)
+    Ok(unzipped(body, max))
 }
 
 /// The server's id of the request.

@@ -12,6 +12,7 @@ use rawko_core::policy::WEB_SEARCH;
 use rawko_core::usage::Usage;
 use serde_json::Value;
 
+use crate::json::{self, Halves};
 use crate::provider::ProviderEvent;
 
 /// Events that the consumer has not received yet.
@@ -25,6 +26,8 @@ pub struct MessageDraft {
     /// The ids of its calls, collected once one of them is used again.
     ids_before: Option<HashSet<String>>,
     blocks: BTreeMap<u64, DraftBlock>,
+    /// Half characters at the ends of blocks, by the place of the block.
+    halves: BTreeMap<u64, Halves>,
     /// The citations of texts, by the place of the text.
     citations: BTreeMap<u64, (HostedWire, Vec<Value>)>,
     /// What the answer has consumed so far.
@@ -68,17 +71,19 @@ impl MessageDraft {
 
     /// Adds text to the block at `place`.
     pub fn text(&mut self, place: u64, delta: &str, out: &mut Events) {
+        let delta = self.halves.entry(place).or_default().joined(delta);
         if let DraftBlock::Text(text) =
             self.blocks.entry(place).or_insert_with(|| DraftBlock::Text(String::new()))
             && !delta.is_empty()
         {
-            text.push_str(delta);
-            out.push_back(ProviderEvent::TextDelta(delta.to_owned()));
+            text.push_str(&delta);
+            out.push_back(ProviderEvent::TextDelta(delta.into_owned()));
         }
     }
 
     /// Adds reasoning to the block at `place`. An empty delta begins a block whose text the provider keeps to itself.
     pub fn thinking(&mut self, place: u64, delta: &str, out: &mut Events) {
+        let delta = self.halves.entry(place).or_default().joined(delta);
         let block = self
             .blocks
             .entry(place)
@@ -86,8 +91,8 @@ impl MessageDraft {
         if let DraftBlock::Thinking { thinking, .. } = block
             && !delta.is_empty()
         {
-            thinking.push_str(delta);
-            out.push_back(ProviderEvent::ThinkingDelta(delta.to_owned()));
+            thinking.push_str(&delta);
+            out.push_back(ProviderEvent::ThinkingDelta(delta.into_owned()));
         }
     }
 
@@ -137,13 +142,14 @@ impl MessageDraft {
 
     /// Adds to the arguments of the call at `place`.
     pub fn tool_input(&mut self, place: u64, delta: &str, out: &mut Events) {
+        let delta = self.halves.entry(place).or_default().joined(delta);
         if let Some(DraftBlock::HostedCall { raw, .. }) = self.blocks.get_mut(&place) {
-            raw.push_str(delta);
+            raw.push_str(&delta);
         } else if let Some(DraftBlock::Tool(tool)) = self.blocks.get_mut(&place)
             && !delta.is_empty()
         {
-            tool.raw.push_str(delta);
-            out.push_back(ProviderEvent::ToolUseInput { id: tool.id.clone(), delta: delta.to_owned() });
+            tool.raw.push_str(&delta);
+            out.push_back(ProviderEvent::ToolUseInput { id: tool.id.clone(), delta: delta.into_owned() });
         }
     }
 
@@ -172,7 +178,8 @@ impl MessageDraft {
 
     /// How many bytes of the text, the reasoning, or a call's arguments at `place` have arrived.
     pub(crate) fn received_len(&self, place: u64) -> usize {
-        match self.blocks.get(&place) {
+        let half = self.halves.get(&place).map_or(0, Halves::len);
+        half + match self.blocks.get(&place) {
             Some(DraftBlock::Tool(tool)) => tool.raw.len(),
             Some(DraftBlock::Text(text)) => text.len(),
             Some(DraftBlock::Thinking { thinking, .. }) => thinking.len(),
@@ -182,8 +189,25 @@ impl MessageDraft {
 
     /// Completes the call at `place`. Does nothing if it is complete already, or if there is none.
     pub fn tool_end(&mut self, place: u64, out: &mut Events) {
+        if matches!(self.blocks.get(&place), Some(DraftBlock::Tool(_))) {
+            self.end_halves(place, out);
+        }
         if let Some(DraftBlock::Tool(tool)) = self.blocks.get_mut(&place) {
             tool.end(out);
+        }
+    }
+
+    /// Half a character without its other half, once the block at `place` is over.
+    fn end_halves(&mut self, place: u64, out: &mut Events) {
+        let rest = self.halves.get_mut(&place).map(Halves::rest).unwrap_or_default();
+        if rest.is_empty() {
+            return;
+        }
+        match self.blocks.get(&place) {
+            Some(DraftBlock::Text(_)) => self.text(place, rest, out),
+            Some(DraftBlock::Thinking { .. }) => self.thinking(place, rest, out),
+            Some(DraftBlock::Tool(_) | DraftBlock::HostedCall { .. }) => self.tool_input(place, rest, out),
+            Some(DraftBlock::Redacted(_) | DraftBlock::Hosted(_)) | None => {}
         }
     }
 
@@ -217,6 +241,7 @@ impl MessageDraft {
         let places: Vec<u64> = self.blocks.keys().copied().collect();
         for place in places {
             self.tool_end(place, out);
+            self.end_halves(place, out);
         }
         // Output without tokens means that the server did not count them.
         if self.usage.output_tokens == 0 && self.estimated_output() > 0 {
@@ -331,22 +356,38 @@ pub(crate) fn parse_input(raw: &str) -> (Value, Option<String>) {
     if raw.trim().is_empty() {
         return (none(), None);
     }
-    match serde_json::from_str(raw) {
+    match json::parse(raw) {
         // Some servers send this for a call without arguments.
         Ok(Value::Null) => (none(), None),
         Ok(mut input) => {
             sort(&mut input);
             (input, None)
         }
-        Err(_) => (none(), Some(raw.to_owned())),
+        Err(_) => once(raw).map_or_else(|| (none(), Some(raw.to_owned())), |input| (input, None)),
     }
+}
+
+/// The one object in a text that has `{}` before it, or the same object several times: servers that send the arguments as a
+/// whole besides their pieces. `None` if there is more than one.
+fn once(raw: &str) -> Option<Value> {
+    let mut found = None;
+    for value in serde_json::Deserializer::from_str(raw).into_iter::<Value>() {
+        let mut value = value.ok().filter(Value::is_object)?;
+        sort(&mut value);
+        match &found {
+            None => found = Some(value),
+            Some(known) if *known == value || value.as_object().is_some_and(serde_json::Map::is_empty) => {}
+            Some(known) if known.as_object().is_some_and(serde_json::Map::is_empty) => found = Some(value),
+            Some(_) => return None,
+        }
+    }
+    found
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
+    use serde_json::json;
 
     #[track_caller]
     fn check(raw: &str, input: &Value, invalid: Option<&str>) {
@@ -360,6 +401,13 @@ mod tests {
         check("null", &json!({}), None);
         check("{\"a\":", &json!({}), Some("{\"a\":"));
         check("[1]", &json!([1]), None);
+        check(r#"{}{"a":1}"#, &json!({"a": 1}), None);
+        check(r#"{"a":1,"b":2} {"b":2,"a":1}"#, &json!({"a": 1, "b": 2}), None);
+        check("{} {}", &json!({}), None);
+        for more_than_one in [r#"{"a":1}{"a":2}"#, r#"{}{"a":1}{"a":2}"#, r#"{"a":1}["a"]"#, r#"{"a":1}x"#] {
+            check(more_than_one, &json!({}), Some(more_than_one));
+        }
+        check(r#"{"a":"\ud83d"}"#, &json!({"a": "\u{FFFD}"}), None);
     }
 
     #[test]
@@ -377,6 +425,34 @@ mod tests {
         }
         let ids: Vec<&str> = draft.blocks.values().filter_map(DraftBlock::call_id).collect();
         assert_eq!(ids, ["c_3", "d", "c_5", "d_2", "call_1_4"]);
+    }
+
+    #[test]
+    fn half_characters_are_joined_with_the_next_part_of_their_block() {
+        let part = |text: &str| {
+            let part = json::parse_part(&format!("\"{text}\"")).expect("JSON");
+            part.as_str().expect("a text").to_owned()
+        };
+        let mut draft = MessageDraft::default();
+        let mut out = Events::new();
+        draft.text(0, &part(r"ok \ud83d"), &mut out);
+        draft.tool(1, "t", "Write", &mut out);
+        draft.tool_input(1, &part(r#"{\"a\":\"\ud83d"#), &mut out);
+        draft.text(0, &part(r"\ude00 fine"), &mut out);
+        draft.tool_input(1, &part(r#"\ude00\"}"#), &mut out);
+        draft.text(2, &part(r"cut \ud83d"), &mut out);
+        let ProviderEvent::MessageDone { message, .. } = draft.finish(&mut out) else { panic!("no message") };
+        let [text, Content::ToolUse(call), cut] = message.content.as_slice() else { panic!("{message:?}") };
+        assert_eq!((text, cut), (&Content::text("ok 😀 fine"), &Content::text("cut \u{FFFD}")));
+        assert_eq!((&call.input, &call.invalid_input), (&json!({"a": "😀"}), &None));
+        let streamed: String = out
+            .iter()
+            .filter_map(|event| match event {
+                ProviderEvent::TextDelta(text) => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(streamed, "ok 😀 finecut \u{FFFD}");
     }
 
     #[test]

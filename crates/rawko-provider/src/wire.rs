@@ -116,7 +116,7 @@ pub(crate) enum DecodeProgress {
 
 /// The data of an event as JSON.
 pub(crate) fn parse_event(event: &SseEvent) -> Result<Value, AttemptFailure> {
-    serde_json::from_str(&event.data).map_err(|error| {
+    crate::json::parse_part(&event.data).map_err(|error| {
         AttemptFailure::transient(
             rawko_core::error::ErrorCode::NetworkError,
             format!(

@@ -70,10 +70,8 @@ fn push_files(
     branch: &str,
     session: &str,
 ) -> Result<(CommitId, CommitId), FleetError> {
-    let scratch = rawko_tools::temporary::private("rawko-index-").map_err(|source| FleetError::File {
-        doing: "make",
-        path: "a temporary folder".to_owned(),
-        source,
+    let scratch = rawko_tools::temporary::private("rawko-index-", None).map_err(|source| {
+        FleetError::File { doing: "make", path: "a temporary folder".to_owned(), source }
     })?;
     let index = scratch.path().join("index");
     let git = |arguments: &[&str]| git(project, &index, arguments);

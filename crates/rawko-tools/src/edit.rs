@@ -3,6 +3,7 @@
 //! Works on bytes, so that everything around the replaced text is kept: line endings, a byte order mark, and bytes that
 //! are not UTF-8.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use memchr::memmem;
@@ -16,6 +17,7 @@ use serde_json::Value;
 use crate::access::{AccessError, FileAccess, FileUse, check};
 use crate::call::{blocking, bounded_line, parse, parse_checked, spec};
 use crate::line_numbers::push_line;
+use crate::look_alike::{lines_at, look_alikes};
 use crate::miscopied::miscopied;
 use crate::nearest::{NOT_FOUND, nearest};
 use crate::tool::{BoxFuture, CallRefusal, Tool, ToolContext};
@@ -30,6 +32,8 @@ const SHOWN_ENDS: usize = 4;
 const SHOWN_LINES: usize = 40;
 const SHOWN_BYTES: usize = 2_000;
 const LINE_BYTES: usize = 200;
+/// The most bytes shown of lines in which characters differ from those that were wanted.
+const ALIKE_BYTES: usize = 500;
 /// The most line numbers listed for a text that is not unique.
 const PLACES_NAMED: usize = 10;
 
@@ -132,7 +136,13 @@ fn edit(input: &EditInput, context: &ToolContext, tracker: &FileTracker) -> Resu
         true => "The file is empty now.".to_owned(),
         false => format!("It now reads:\n{}", snippet(&edited)),
     };
-    let text = format!("Edited `{name}` ({times}). {now}");
+    let alike = edited.alike.as_ref().map(|lines| {
+        let lines = bounded_line(lines, ALIKE_BYTES);
+        format!(
+            "The file had other quotes, accents or spaces than old_string; replaced was a part of:\n{lines}\n"
+        )
+    });
+    let text = format!("Edited `{name}` ({times}). {}{now}", alike.unwrap_or_default());
     Ok(ToolOutcome { files_modified: vec![name], files_seen: vec![seen], ..ToolOutcome::ok(text) })
 }
 
@@ -155,6 +165,8 @@ fn refusal(message: String) -> ToolOutcome {
 #[derive(Debug)]
 struct Edited {
     bytes: Vec<u8>,
+    /// The lines that were taken for the old text although characters in them differ.
+    alike: Option<String>,
     /// Where each replacement begins in `bytes`, in order.
     starts: Vec<usize>,
     /// How long it is.
@@ -168,26 +180,35 @@ fn replaced(content: &[u8], input: &EditInput) -> Result<Edited, String> {
     // Models see lines without their endings and write `\n`. An exact match is preferred.
     let spellings = [input.old_string.clone(), with_crlf(&input.old_string)];
     let found = spellings.iter().find_map(|old| {
-        let places: Vec<usize> = memmem::find_iter(content, old.as_bytes()).collect();
-        (!places.is_empty()).then_some((old, places))
+        let places: Vec<Range<usize>> =
+            memmem::find_iter(content, old.as_bytes()).map(|at| at..at + old.len()).collect();
+        (!places.is_empty()).then_some((*old != input.old_string, places))
     });
-    let Some((old, places)) = found else { return Err(not_found(content, input)) };
+    let is_alike = found.is_none();
+    let found = found.or_else(|| {
+        let places = look_alikes(content, &input.old_string);
+        (!places.is_empty()).then_some((false, places))
+    });
+    let Some((has_crlf, places)) = found else { return Err(not_found(content, input)) };
     // In a file that mostly uses LF, a match of CRLF lines is replaced by CRLF lines.
-    let new = if !crlf && *old != input.old_string { with_crlf(&input.new_string) } else { new };
-    if places.len() > 1 && !input.replace_all.unwrap_or(false) {
-        return Err(ambiguous(content, &places));
+    let new = if !crlf && has_crlf { with_crlf(&input.new_string) } else { new };
+    let starts: Vec<usize> = places.iter().map(|place| place.start).collect();
+    // What looks the same twice may be kept apart by what looks the same.
+    if places.len() > 1 && (is_alike || !input.replace_all.unwrap_or(false)) {
+        return Err(if is_alike { alike_often(content, &starts) } else { ambiguous(content, &starts) });
     }
+    let alike = places.first().filter(|_| is_alike).map(|place| lines_at(content, place).into_owned());
     let mut bytes = Vec::with_capacity(content.len() + new.len());
     let mut starts = Vec::with_capacity(places.len());
     let mut from = 0;
     for place in &places {
-        bytes.extend_from_slice(&content[from..*place]);
+        bytes.extend_from_slice(&content[from..place.start]);
         starts.push(bytes.len());
         bytes.extend_from_slice(new.as_bytes());
-        from = place + old.len();
+        from = place.end;
     }
     bytes.extend_from_slice(&content[from..]);
-    Ok(Edited { bytes, starts, length: new.len() })
+    Ok(Edited { bytes, alike, starts, length: new.len() })
 }
 
 /// Explains why the text was not found, as far as possible.
@@ -211,6 +232,15 @@ fn not_found(content: &[u8], input: &EditInput) -> String {
         );
     }
     nearest(content, old)
+}
+
+fn alike_often(content: &[u8], places: &[usize]) -> String {
+    format!(
+        "{NOT_FOUND} With other quotes, accents or spaces it occurs {} times ({}): copy the text exactly, with its \
+         characters.",
+        places.len(),
+        at_lines(content, places)
+    )
 }
 
 fn ambiguous(content: &[u8], places: &[usize]) -> String {
@@ -246,7 +276,7 @@ fn with_crlf(text: &str) -> String {
 
 /// The numbered lines around the changes, from the first one on, as far as there is room.
 fn snippet(edited: &Edited) -> String {
-    let Edited { bytes, starts, length } = edited;
+    let Edited { bytes, starts, length, alike: _ } = edited;
     let text = String::from_utf8_lossy(bytes);
     let lines: Vec<&str> = text.lines().collect();
     let (mut shown, mut count, mut next) = (String::new(), 0, 1);
@@ -316,6 +346,19 @@ mod tests {
         check(b"a\nb\na\n", "a", "x", true, Ok(b"x\nb\nx\n"));
         check(b"aaa", "aa", "b", true, Ok(b"ba"));
         check(b"fn main() {\n    run();\n}\n", "  run();\n  stop();", "x", false, Err("line 2"));
+    }
+
+    #[test]
+    fn characters_that_look_the_same_are_found_if_that_is_clear() {
+        let file = "say “hi”\nsay \"ho\"\n".as_bytes();
+        check(file, "say \"hi\"", "say \"hey\"", false, Ok("say \"hey\"\nsay \"ho\"\n".as_bytes()));
+        // What is there exactly is what is meant.
+        check("“a” \"a\"".as_bytes(), "\"a\"", "b", false, Ok("“a” b".as_bytes()));
+        check("“a” „a“".as_bytes(), "\"a\"", "b", true, Err("occurs 2 times (at lines 1, 1)"));
+        check("it’s\r\nhis\r\n".as_bytes(), "it's\nhis", "a\nb", false, Ok(b"a\r\nb\r\n"));
+        let edited = replaced(file, &input("say \"hi\"", "x", false)).unwrap();
+        assert_eq!(edited.alike.as_deref(), Some("say “hi”"));
+        assert_eq!(replaced(file, &input("say \"ho\"", "x", false)).unwrap().alike, None);
     }
 
     #[test]

@@ -8,6 +8,7 @@ mod bash;
 mod bounded;
 mod builtin;
 pub mod call;
+mod canonical;
 #[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "no_sandbox.rs")]
 mod confine;
 mod confinement;
@@ -18,6 +19,7 @@ mod folder;
 mod glob;
 mod grep;
 mod line_numbers;
+mod look_alike;
 mod miscopied;
 mod named_files;
 mod nearest;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rawko_core::policy::net_preset_of;
-use rawko_core::tool::{Refusal, ToolOutcome};
+use rawko_core::tool::{Refusal, ToolOutcome, flag_to_grant};
 
 /// The most hosts that are recorded for one command, and listed in one outcome.
 const MAX_HOSTS: usize = 20;
@@ -33,13 +33,17 @@ impl RefusedHost {
         if let Some(address) = address {
             return format!(
                 "The sandbox refused {host}: its address {address} is not on the public Internet, and permissions.net \
-                 does not grant the address. {INSTEAD} `{address}`."
+                 does not grant the address. {INSTEAD} `{address}`, or for one run: {}.",
+                flag_to_grant(address)
             );
         }
         let preset = net_preset_of(host)
             .map(|preset| format!("`{preset}` (all hosts of that package manager) or "))
             .unwrap_or_default();
-        format!("The sandbox refused {host}: permissions.net does not grant it. {INSTEAD} {preset}`{host}`.")
+        format!(
+            "The sandbox refused {host}: permissions.net does not grant it. {INSTEAD} {preset}`{host}`, or for one run: {}.",
+            flag_to_grant(host)
+        )
     }
 }
 
@@ -174,16 +178,16 @@ mod tests {
         check(
             &[("pypi.org", None), ("evil.com", None), ("pypi.org", None)],
             "\n[The sandbox refused pypi.org: permissions.net does not grant it. Do without it, or name it in your report: \
-             the user can add `pypi` (all hosts of that package manager) or `pypi.org`.]\n\
+             the user can add `pypi` (all hosts of that package manager) or `pypi.org`, or for one run: --allow-net=pypi.]\n\
              [The sandbox refused evil.com: permissions.net does not grant it. Do without it, or name it in your report: \
-             the user can add `evil.com`.]",
+             the user can add `evil.com`, or for one run: --allow-net=evil.com.]",
             &["pypi.org", "evil.com"],
         );
         check(
             &[("inner.example.com", Some("10.0.0.1"))],
             "\n[The sandbox refused inner.example.com: its address 10.0.0.1 is not on the public Internet, and \
              permissions.net does not grant the address. Do without it, or name it in your report: the user can add \
-             `10.0.0.1`.]",
+             `10.0.0.1`, or for one run: --allow-net=10.0.0.1.]",
             &["10.0.0.1"],
         );
     }

@@ -16,6 +16,7 @@ use rawko_core::policy::{MCP_CALL, TOOL_SEARCH, is_control_tool, nearest_name, o
 use rawko_core::tool::{ToolOutcome, ToolSpec};
 use serde_json::Value;
 
+use crate::canonical::make_canonical;
 use crate::tool::{CallRefusal, Tool, ToolContext};
 
 /// The most faults named in one message.
@@ -118,7 +119,7 @@ impl ToolRegistry {
             message: outcome.content,
         };
         let entry = self.entry(name).map_err(|outcome| refused("unknown tool", outcome))?;
-        forget_nulls(&mut input, &entry.tool.spec().input_schema);
+        make_canonical(&mut input, &entry.tool.spec().input_schema);
         entry.validate(name, &input).map_err(|outcome| refused("input", outcome))?;
         entry.tool.check(&input, context)
     }
@@ -129,7 +130,7 @@ impl ToolRegistry {
         let mut outcome = match self.entry(name) {
             Err(outcome) => outcome,
             Ok(entry) => {
-                forget_nulls(&mut input, &entry.tool.spec().input_schema);
+                make_canonical(&mut input, &entry.tool.spec().input_schema);
                 match entry.validate(name, &input) {
                     Err(outcome) => outcome,
                     Ok(()) => run(name, &entry.tool, input, context).await,
@@ -233,20 +234,6 @@ fn expected(schema: &Value) -> String {
         })
         .collect();
     fields.join(", ")
-}
-
-/// Removes fields that are `null`: some models send these instead of leaving the field out.
-fn forget_nulls(input: &mut Value, schema: &Value) {
-    let required: Vec<&str> = schema
-        .get("required")
-        .and_then(Value::as_array)
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_str)
-        .collect();
-    if let Value::Object(fields) = input {
-        fields.retain(|name, value| !value.is_null() || required.contains(&name.as_str()));
-    }
 }
 
 async fn run(name: &str, tool: &Arc<dyn Tool>, input: Value, context: &ToolContext) -> ToolOutcome {

@@ -6,6 +6,7 @@
 //! They lie where others make folders too, and hold copies of a project that is its user's alone. So they are private from
 //! the moment they are made, and of what others made, whatever its name is, nothing is opened or changed.
 
+use std::ffi::OsString;
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd};
@@ -26,27 +27,60 @@ pub(crate) const RUN: &str = "rawko-run-";
 const ATTEMPTS: usize = 10;
 /// Where programs keep temporary files that are large: on a disk, while `/tmp` is often in memory.
 const LARGE: &str = "/var/tmp";
+/// Where they keep others.
+const SMALL: &str = "/tmp";
 /// The mode of a folder in which everybody makes files and nobody moves those of others.
 const STICKY: u32 = 0o1000;
 
-/// The folder in which temporary folders are made: the one that `TMPDIR` names, else `/var/tmp`, else `/tmp`.
+/// The folder in which temporary folders are made: the one that `TMPDIR` names, else `/var/tmp`, else `/tmp`. What it names
+/// counts only where files can be made in it, and not within the `project`: they would be among the project's.
 #[must_use]
-pub fn parent() -> PathBuf {
-    let is_named = std::env::var_os("TMPDIR").is_some_and(|named| !named.is_empty());
-    let is_usable = |folder: &Path| {
-        folder.metadata().is_ok_and(|found| found.is_dir() && found.mode() & STICKY != 0)
-            && access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
-    };
+pub fn parent(project: &Path) -> PathBuf {
+    let is_sticky = |folder: &Path| folder.metadata().is_ok_and(|found| found.mode() & STICKY != 0);
     let large = Path::new(LARGE);
-    if !is_named && is_usable(large) { large.to_owned() } else { std::env::temp_dir() }
+    let usual = || if is_sticky(large) && is_usable(large) { large } else { Path::new(SMALL) };
+    named(std::env::var_os("TMPDIR"), Some(project)).unwrap_or_else(|| usual().to_owned())
 }
 
-/// Makes a small temporary folder that only its user can enter.
+/// Makes a small temporary folder that only its user can enter: not within the `project`, if there is one.
 ///
 /// # Errors
 /// If none can be made.
-pub fn private(prefix: &str) -> io::Result<tempfile::TempDir> {
-    private_in(&std::env::temp_dir(), prefix)
+pub fn private(prefix: &str, project: Option<&Path>) -> io::Result<tempfile::TempDir> {
+    private_in(&parent_of_small(project), prefix)
+}
+
+/// The folder in which small temporary files are made: not within the `project`, if there is one.
+#[must_use]
+pub fn parent_of_small(project: Option<&Path>) -> PathBuf {
+    named(std::env::var_os("TMPDIR"), project).unwrap_or_else(|| PathBuf::from(SMALL))
+}
+
+/// Makes a temporary file without a name.
+///
+/// # Errors
+/// If none can be made.
+pub fn file() -> io::Result<File> {
+    tempfile::tempfile_in(parent_of_small(None))
+}
+
+/// The folder that `TMPDIR` names, if it is of use.
+fn named(value: Option<OsString>, project: Option<&Path>) -> Option<PathBuf> {
+    let folder = PathBuf::from(value?);
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    let project = project.and_then(real);
+    let is_within =
+        project.is_some_and(|project| real(&folder).is_some_and(|real| real.starts_with(project)));
+    (is_usable(&folder) && !is_within).then_some(folder)
+}
+
+/// Whether a path is that of a folder, wherever a program stands.
+pub(crate) fn is_folder(path: &Path) -> bool {
+    path.is_absolute() && path.is_dir()
+}
+
+fn is_usable(folder: &Path) -> bool {
+    is_folder(folder) && access(folder, Access::WRITE_OK | Access::EXEC_OK).is_ok()
 }
 
 fn private_in(parent: &Path, prefix: &str) -> io::Result<tempfile::TempDir> {
@@ -62,12 +96,12 @@ pub struct TemporaryFolder {
 }
 
 impl TemporaryFolder {
-    /// Makes a folder whose name begins with `prefix`.
+    /// Makes a folder whose name begins with `prefix`, for work on a `project` and not within it.
     ///
     /// # Errors
     /// If none can be made.
-    pub fn new(prefix: &str) -> io::Result<Self> {
-        Self::within(&parent(), prefix)
+    pub fn new(prefix: &str, project: &Path) -> io::Result<Self> {
+        Self::within(&parent(project), prefix)
     }
 
     fn within(parent: &Path, prefix: &str) -> io::Result<Self> {
@@ -119,9 +153,9 @@ pub fn is_abandoned_within(folder: &Path, patience: Duration) -> bool {
     true
 }
 
-/// Removes the folders that killed processes left. What cannot be removed stays.
-pub fn remove_abandoned() {
-    remove_abandoned_in(&parent(), &[VERIFY, GIT, RUN]);
+/// Removes the folders that killed processes left where those for a `project` are made. What cannot be removed stays.
+pub fn remove_abandoned(project: &Path) {
+    remove_abandoned_in(&parent(project), &[VERIFY, GIT, RUN]);
 }
 
 fn remove_abandoned_in(parent: &Path, prefixes: &[&str]) {
@@ -216,6 +250,25 @@ mod tests {
 
     fn mode(path: &Path) -> u32 {
         path.symlink_metadata().unwrap().permissions().mode() & 0o7777
+    }
+
+    #[test]
+    fn a_named_folder_counts_where_files_can_be_made_in_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (project, file) = (folder.path().join("project"), folder.path().join("file"));
+        let (inside, link) = (project.join("tmp"), folder.path().join("link"));
+        std::fs::create_dir_all(&inside).unwrap();
+        std::fs::write(&file, "").unwrap();
+        std::os::unix::fs::symlink(&inside, &link).unwrap();
+        let counts = |value: &Path| named(Some(value.into()), Some(&project)).is_some();
+        assert!(counts(folder.path()));
+        for value in [&file, &folder.path().join("missing"), &inside, &link, Path::new("src"), Path::new("")]
+        {
+            assert!(!counts(value), "{}", value.display());
+        }
+        // It is another project's folder.
+        assert!(named(Some(inside.into()), Some(&folder.path().join("other"))).is_some());
+        assert_eq!(named(None, None), None);
     }
 
     #[test]

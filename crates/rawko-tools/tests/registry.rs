@@ -75,6 +75,22 @@ async fn optional_arguments_may_be_null() {
 }
 
 #[tokio::test]
+async fn numbers_and_booleans_may_be_written_as_texts_if_they_are_clear() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a"), "one\ntwo\nthree\n").unwrap();
+    let bench = Bench::new(dir.path());
+    let text = bench.ok("Read", json!({"file_path": "a", "offset": "2", "limit": 1.0})).await;
+    assert!(text.contains("two") && !text.contains("one") && !text.contains("three"), "{text}");
+    bench.ok("Read", json!({"file_path": "a"})).await;
+    let edit = json!({"file_path": "a", "old_string": "e", "new_string": "E", "replace_all": "true"});
+    assert!(bench.ok("Edit", edit).await.contains("3 replacements"));
+    for unclear in [json!("two"), json!(1.5), json!([2])] {
+        let why = bench.fails("Read", json!({"file_path": "a", "offset": unclear})).await;
+        assert!(why.contains("`offset`"), "{why}");
+    }
+}
+
+#[tokio::test]
 async fn wrong_names_get_the_nearest() {
     let (_dir, bench) = bench();
     assert!(bench.fails("bash", json!({})).await.contains("case-sensitive, call `Bash`"));

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use clap::Args;
+use rawko::tools::temporary;
 use rawko_inspect::{Inspector, InspectorOptions, Mask};
 use serde_json::json;
 use tempfile::NamedTempFile;
@@ -108,7 +109,10 @@ fn open(workspace: &Workspace, project: &Path, url: &str) -> Option<NamedTempFil
 
 /// A page that leads to `url`, in a file that only this user can read.
 fn way_in(url: &str) -> std::io::Result<NamedTempFile> {
-    let mut file = tempfile::Builder::new().prefix("rawko-inspect-").suffix(".html").tempfile()?;
+    let mut file = tempfile::Builder::new()
+        .prefix("rawko-inspect-")
+        .suffix(".html")
+        .tempfile_in(temporary::parent_of_small(None))?;
     let url = url.replace('&', "&amp;");
     let page = format!(
         "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"referrer\" content=\"no-referrer\">\n\

@@ -214,6 +214,9 @@ fn shown(server: &McpHandle, checked: &McpCheck, is_accepted: bool) -> String {
         (true, false) => ", as approved\n",
         (false, _) => ", not approved\n",
     });
+    for tool in &checked.unusable {
+        text.push_str(&format!("  ! {}: left out, {}\n", clean_line(&tool.name), clean_line(&tool.why)));
+    }
     for change in &checked.changes {
         text.push_str(&change_shown(change, &checked.tools));
     }

@@ -50,7 +50,7 @@ impl DemoProject {
             Failure::new(Exit::Failed, format!("cannot write the demonstration's project: {error}"))
                 .with_hint("set TMPDIR to a folder that can be written")
         };
-        let folder = rawko::tools::temporary::private("rawko-demo-").map_err(cannot_write)?;
+        let folder = rawko::tools::temporary::private("rawko-demo-", None).map_err(cannot_write)?;
         fs::create_dir(folder.path().join("tests")).map_err(cannot_write)?;
         for (name, content) in FILES {
             fs::write(folder.path().join(name), content).map_err(cannot_write)?;

@@ -27,6 +27,7 @@ mod cut_off;
 mod durable;
 mod endings;
 mod evaluation;
+mod expected_by_programs;
 mod forks;
 mod found_checks;
 mod git_repositories;

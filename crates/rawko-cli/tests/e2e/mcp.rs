@@ -603,3 +603,68 @@ fn the_reference_server_is_driven_from_end_to_end() {
     let (code, stdout, stderr) = ended.trial.rawko(&["replay"]);
     assert_eq!(code, Some(0), "{stdout}{stderr}");
 }
+
+/// The agent calls this tool of a server that answers as no server should.
+fn odd(tool: &str) -> (Trial, (String, bool)) {
+    let name = format!("mcp__s__{tool}");
+    let trial = approved(developer([call(&name, &json!({}))]), "odd")
+        .user_config("/mcp/servers/s/timeout", json!("20s"));
+    let begun = Instant::now();
+    let ended = trial.run("Call it.");
+    ended.exits(0);
+    assert!(begun.elapsed() < Duration::from_secs(15), "{tool}: the call waited for its time");
+    let result = ended.results(&name).remove(0);
+    (ended.trial, result)
+}
+
+#[test]
+fn an_answer_that_is_clear_is_taken_and_another_ends_its_call_at_once() {
+    for tool in ["null_error", "number_as_text", "half_character", "latin1", "unknown_content"] {
+        let (_, (text, is_error)) = odd(tool);
+        assert!(text.starts_with("taken") && !is_error, "{tool}: {text}");
+    }
+    for (tool, why) in
+        [("text_error", "boom"), ("text_code", "E1: boom"), ("no_json", "the answer cannot be read")]
+    {
+        let (_, (text, is_error)) = odd(tool);
+        assert!(text.contains(why) && is_error, "{tool}: {text}");
+    }
+}
+
+#[test]
+fn one_tool_that_cannot_be_used_costs_no_other_and_no_request() {
+    let trial = with_server(developer([call("mcp__s__echo", &json!({"text": "x"}))]), "odd");
+    let shown = accept(&trial);
+    for part in [
+        "! bare: left out, it has no inputSchema",
+        "! listed: left out, its inputSchema is that of an `array`",
+    ] {
+        assert!(shown.contains(part), "{part:?} is missing in {shown}");
+    }
+    let tools = ["echo", "either", "empty"];
+    let trial = trial.user_config("/mcp/servers/s/tools", json!(tools));
+    let ended = trial.run("Echo.");
+    ended.exits(0);
+    assert_eq!(ended.results("mcp__s__echo"), [("echo says x".to_owned(), false)]);
+    let asked = agents_turns(&ended.trial);
+    for tool in tools {
+        let name = format!("mcp__s__{tool}");
+        let offered =
+            asked[0].json["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == name.as_str());
+        assert_eq!(offered.expect(tool)["input_schema"]["type"], "object");
+    }
+}
+
+#[test]
+fn servers_are_found_in_files_as_editors_write_them() {
+    let server = r#"{"s": {"type": "stdio", "command": "python3", "args": ["server.py"], /* "env": {} */ }}"#;
+    for key in ["mcpServers", "servers"] {
+        let text = format!("// ours\n{{\n  \"{key}\": {server}, // one\n}}\n");
+        let trial = Trial::new(developer([])).file("server.py", SERVER).file(".mcp.json", &text);
+        let (_, stdout, stderr) = trial.ask(&["mcp", "list"]);
+        assert!(stdout.contains("server.py") && !stderr.contains("is not JSON"), "{key}: {stdout}{stderr}");
+    }
+    let trial = Trial::new(developer([])).file(".mcp.json", "{\"mcpServers\" {}}");
+    let (_, _, stderr) = trial.ask(&["mcp", "list"]);
+    assert!(stderr.contains("this is not JSON, so its servers are not used"), "{stderr}");
+}

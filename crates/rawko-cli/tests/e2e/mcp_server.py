@@ -8,6 +8,19 @@ import time
 MODE = sys.argv[1] if len(sys.argv) > 1 else "good"
 
 
+# What a call is answered with, where the answer is not as the protocol says. `%d` is its number.
+ODD = {
+    "null_error": b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"taken"}]},"error":null}',
+    "number_as_text": b'{"id":"%d","result":{"content":[{"type":"text","text":"taken"}]}}',
+    "half_character": b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"taken \\ud83d"}]}}',
+    "latin1": b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"taken \xe9"}]}}',
+    "unknown_content": b'{"jsonrpc":"2.0","id":%d,"result":{"content":[{"type":"text","text":"taken"},{"type":"hologram"}]}}',
+    "text_error": b'{"jsonrpc":"2.0","id":%d,"error":"boom"}',
+    "text_code": b'{"jsonrpc":"2.0","id":%d,"error":{"code":"E1","message":"boom"}}',
+    "no_json": b'{"jsonrpc":"2.0","id":%d,"result":{"content":[NaN]}}',
+}
+
+
 def say(message):
     sys.stdout.write(json.dumps(message) + "\n")
     sys.stdout.flush()
@@ -30,6 +43,16 @@ def tools():
             tool("x" * 100),
             tool("Report"),
         ]
+    if MODE == "odd":
+        string = {"type": "string"}
+        either = {"anyOf": [{"type": "object", "properties": {"text": string}, "required": ["text"]}, {"type": "object", "properties": {"name": string}}]}
+        return [
+            tool("echo"),
+            {"name": "bare", "description": "Has no schema."},
+            {"name": "listed", "inputSchema": {"type": "array"}},
+            tool("either", schema=either),
+            tool("empty", schema={"properties": {}}),
+        ] + [tool(name) for name in sorted(ODD)]
     if MODE == "many":
         return [tool("thing_%02d" % n, "Does thing %d." % n) for n in range(40)] + [
             tool("create_ticket", "Opens a ticket in the tracker.", {
@@ -115,6 +138,10 @@ def main():
             if os.path.exists(os.path.join(os.environ.get("TMPDIR", "/nowhere"), "changed")):
                 listed = listed + [tool("new")]
             result = {"tools": listed}
+        elif method == "tools/call" and message["params"]["name"] in ODD:
+            sys.stdout.buffer.write(ODD[message["params"]["name"]] % number + b"\n")
+            sys.stdout.flush()
+            continue
         elif method == "tools/call":
             result = call(message["params"]["name"], message["params"].get("arguments", {}))
         elif method == "ping":

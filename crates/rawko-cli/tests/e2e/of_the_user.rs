@@ -164,3 +164,36 @@ fn the_users_memories_stay_where_the_projects_are_not_trusted() {
     let trusted = run(true);
     assert!(trusted.contains("Use port 7070.") && trusted.contains("Use make."), "{trusted}");
 }
+
+#[test]
+fn files_of_claude_code_are_taken_as_people_have_them() {
+    let file = |name: &str, tools: &str| {
+        format!("---\nname: {name}\ndescription: does it\ntools: {tools}\n---\nDo it.\n")
+    };
+    let trial = Trial::new(always(select("copied"), complete("done"), report("did it")))
+        .file(".claude/agents/starry.md", &file("starry", "\"*\""))
+        .file(".claude/agents/some.md", &file("Code Reviewer", "Read, Grep"))
+        .file(".rawko/agents/copied.md", &file("copied", "Read, Grep"));
+    let names: Vec<Value> = listed(&trial).into_iter().map(|agent| agent["name"].clone()).collect();
+    for name in ["starry", "code-reviewer", "copied"] {
+        assert!(names.contains(&json!(name)), "{name} is missing in {names:?}");
+    }
+    let tools = |name: &str| {
+        let (code, out, err) = trial.rawko(&["agents", "show", name]);
+        assert_eq!(code, Some(0), "{out}{err}");
+        out.lines().find(|line| line.trim_start().starts_with("tools ")).expect(&out).to_owned()
+    };
+    assert!(
+        tools("starry").contains("everything: ") && tools("starry").contains("Read"),
+        "{}",
+        tools("starry")
+    );
+    for name in ["code-reviewer", "copied"] {
+        assert!(tools(name).contains("Read, Grep"), "{}", tools(name));
+    }
+    // What has rawko's own form is held to it.
+    let trial =
+        trial.file(".rawko/agents/own.md", "---\nname: own\nwhenToUse: now\ndescription: x\n---\nDo it.\n");
+    let (code, out, err) = trial.rawko(&["agents", "list"]);
+    assert!(code == Some(2) && err.contains("description"), "{code:?} {out}{err}");
+}

@@ -24,9 +24,10 @@ fn check(command: &str, hosts: &[(&str, &str)]) {
     let (ended, output) = tries(enforced, command);
     let (_, note) = output.rsplit_once("[exit code").expect("a command that ended");
     for (host, entries) in hosts {
+        let grant = entries.split('`').nth(1).expect("what grants it");
         let line = format!(
             "[The sandbox refused {host}: permissions.net does not grant it. Do without it, or name it in your report: \
-             the user can add {entries}.]"
+             the user can add {entries}, or for one run: --allow-net={grant}.]"
         );
         assert_eq!(note.matches(&line).count(), 1, "{output}");
         let change = format!("add `- {host}` under permissions.net");

@@ -117,7 +117,10 @@ fn without_a_granted_host_it_is_not_offered_and_a_call_is_refused() {
     let (content, is_error) = result(&ended, "WebFetch");
     assert!(is_error && content.contains("no permission grants 127.0.0.1. Do without it"), "{content}");
     assert_eq!(site.asked().len(), 0);
-    assert_eq!(ended.finish()["wouldAllow"], json!(["add `- 127.0.0.1` under permissions.net"]));
+    assert_eq!(
+        ended.finish()["wouldAllow"],
+        json!(["add `- 127.0.0.1` under permissions.net; for one run: --allow-net=127.0.0.1"])
+    );
 }
 
 #[test]

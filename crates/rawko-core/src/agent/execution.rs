@@ -10,6 +10,7 @@ mod record;
 mod turns;
 mod unapproved;
 mod window;
+mod written_call;
 
 use crate::conversation::{ConversationId, ConversationLog};
 use crate::error::{ErrorCode, ErrorInfo};

@@ -353,6 +353,15 @@ pub const CUT_OFF: &str =
 pub const SAID_NOTHING: &str =
     "Your answer was empty. Go on with the task, or end with `Report` and say how it stands.";
 
+/// The message after an answer that wrote a call of this tool as text.
+#[must_use]
+pub fn wrote_a_call(tool: &str) -> String {
+    format!(
+        "You wrote a call of `{tool}` as text: nothing was run. Make the call through the interface for tools, with its name and its \
+         arguments as fields, not in your words. If you cannot, say in words what you found."
+    )
+}
+
 /// The text after the tool results when few turns are left.
 #[must_use]
 pub fn turns_left(left: u32) -> Option<String> {

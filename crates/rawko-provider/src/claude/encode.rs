@@ -19,6 +19,7 @@ use serde_json::{Map, Value, json};
 
 use crate::concession::{Concession, Concessions};
 use crate::pictures::NamedPicture;
+use crate::schema::accepted;
 use crate::wire::HeadWriter;
 
 /// A cache breakpoint.
@@ -43,7 +44,7 @@ struct ClaudeSystemBlock<'a> {
 struct ClaudeTool<'a> {
     name: &'a str,
     description: &'a str,
-    input_schema: &'a Value,
+    input_schema: Cow<'a, Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     cache_control: Option<CacheControl>,
 }
@@ -144,7 +145,7 @@ fn tools<'a>(
         OfferedTool::Own(ClaudeTool {
             name: &spec.name,
             description: &spec.description,
-            input_schema: &spec.input_schema,
+            input_schema: accepted(&spec.input_schema),
             cache_control: (mark_last && at == last).then_some(EPHEMERAL),
         })
     });

@@ -18,6 +18,17 @@ const TOO_LONG: &[&str] = &[
     "input token count",
     "too many tokens in the prompt",
     "reduce the length of",
+    // Bedrock's, with either name of the field (<https://github.com/continuedev/continue/issues/9592>).
+    "input is too long for",
+    "prompt_too_long",
+    // xAI's (<https://github.com/cline/cline/issues/3120>).
+    "maximum prompt length",
+    // Moonshot's (<https://github.com/MoonshotAI/kimi-cli/issues/2011>).
+    "exceeded model token limit",
+    // z.ai's, with the code 1261 (<https://github.com/zeroclaw-labs/zeroclaw/issues/4124>).
+    "prompt exceeds max length",
+    // Volcano Engine's (<https://github.com/langgenius/dify/issues/32221>).
+    "exceeds the maximum length",
 ];
 
 /// Phrases for an invalid key with other statuses than 401 and 403.

@@ -54,6 +54,24 @@ fn statuses_and_bodies_become_codes() {
         false,
         "8192",
     );
+    for words in [
+        "Input is too long for requested model.",
+        "This model's maximum prompt length is 131072 but the request contains 150000 tokens.",
+        "Invalid request: Your request exceeded model token limit: 262144 (requested: 269030)",
+        "Prompt exceeds max length",
+        "Input length 203743 exceeds the maximum length 202752",
+    ] {
+        check(400, &openai("", words), E::ContextLengthExceeded, false, words);
+    }
+    let bare = r#"{"data":null,"success":false,"error_code":2001,"message":"prompt_too_long"}"#;
+    check(400, bare, E::ContextLengthExceeded, false, "prompt_too_long");
+    for words in [
+        "tools.0.name exceeds max length of 64",
+        "max_tokens is too large: 200000",
+        "metadata.user_id is too long",
+    ] {
+        check(400, &openai("", words), E::InvalidRequest, false, words);
+    }
     check(
         413,
         &anthropic("request_too_large", "Request exceeds the maximum size"),

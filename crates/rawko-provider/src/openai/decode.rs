@@ -42,6 +42,8 @@ struct PartialCall {
     id: String,
     name: String,
     input: String,
+    /// How much of the input the draft contains.
+    given: usize,
     /// The draft contains it: id and name are final.
     announced: bool,
     /// The last chunk that contained a piece of it.
@@ -205,8 +207,9 @@ impl OpenAiDecoder {
         }
         call.chunk = self.chunks;
         call.input.push_str(&input);
-        // Arguments follow the name, so id and name are complete now.
-        if !call.input.is_empty() {
+        // Arguments follow the name almost everywhere, so id and name are complete now. Some servers send the name late, or in
+        // the last piece: a call without one waits for it.
+        if !call.input.is_empty() && !call.name.is_empty() {
             self.announce(slot, out);
         }
     }
@@ -225,10 +228,15 @@ impl OpenAiDecoder {
             // A chunk never has two pieces of one call, so a piece with a name is another call under the same id. In a later
             // chunk it is another one if the arguments were complete and begin again.
             let is_other = |call: &PartialCall| call.id != id || input.trim_start().starts_with('{');
-            let begins_another = self.calls.get(slot).is_some_and(|call| {
-                !id.is_empty()
-                    && !name.is_empty()
-                    && (call.chunk == self.chunks || (is_other(call) && is_complete(&call.input)))
+            // The same call with nothing before its arguments, or with its arguments once more.
+            let is_again = |call: &PartialCall| {
+                let same = call.id == id && call.name == name && index.is_some() && call.chunk != self.chunks;
+                same && (is_empty_object(&call.input) || call.input == input)
+            };
+            let has_both = !id.is_empty() && !name.is_empty();
+            let begins_another = self.calls.get(slot).filter(|call| has_both && !is_again(call));
+            let begins_another = begins_another.is_some_and(|call| {
+                call.chunk == self.chunks || (is_other(call) && is_complete(&call.input))
             });
             if !begins_another {
                 return slot;
@@ -240,6 +248,7 @@ impl OpenAiDecoder {
             id: String::new(),
             name: String::new(),
             input: String::new(),
+            given: 0,
             announced: false,
             chunk: self.chunks,
         });
@@ -253,11 +262,9 @@ impl OpenAiDecoder {
         if !call.announced {
             call.announced = true;
             self.draft.tool(place, &call.id, &call.name, out);
-            self.draft.tool_input(place, &call.input, out);
-            return;
         }
-        let given = self.draft.received_len(place);
-        self.draft.tool_input(place, call.input.get(given..).unwrap_or_default(), out);
+        self.draft.tool_input(place, call.input.get(call.given..).unwrap_or_default(), out);
+        call.given = call.input.len();
     }
 
     fn announce_all(&mut self, out: &mut Events) {
@@ -290,6 +297,15 @@ fn is_error(data: &Value) -> bool {
 /// Whether the arguments are complete.
 fn is_complete(input: &str) -> bool {
     serde_json::from_str::<serde::de::IgnoredAny>(input).is_ok()
+}
+
+/// Whether these are arguments that say nothing.
+fn is_empty_object(input: &str) -> bool {
+    input
+        .trim()
+        .strip_prefix('{')
+        .and_then(|rest| rest.strip_suffix('}'))
+        .is_some_and(|inner| inner.trim().is_empty())
 }
 
 /// Adds a piece to an id or a name, unless it repeats it: some servers send the whole of it again with every chunk.

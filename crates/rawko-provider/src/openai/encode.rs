@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use super::Dialect;
 use crate::concession::{Concession, Concessions};
 use crate::ids::IdForm;
+use crate::schema::accepted;
 use crate::wire::HeadWriter;
 
 /// Sent between tool results and the user's next text, for servers that refuse `user` directly after `tool`
@@ -37,7 +38,7 @@ struct OpenAiTool<'a> {
 struct OpenAiFunction<'a> {
     name: &'a str,
     description: &'a str,
-    parameters: &'a Value,
+    parameters: Cow<'a, Value>,
 }
 
 /// The request up to and into the messages, and whether the system prompt is already among these.
@@ -91,7 +92,7 @@ pub(super) fn head(
                 function: OpenAiFunction {
                     name: &spec.name,
                     description: &spec.description,
-                    parameters: &spec.input_schema,
+                    parameters: accepted(&spec.input_schema),
                 },
             })
             .collect();

@@ -4,6 +4,10 @@ use rawko_core::request::Purpose;
 use serde_json::json;
 
 use super::*;
+use crate::draft::Events;
+use crate::provider::ProviderEvent;
+use crate::sse::SseEvent;
+use crate::wire::ResponseDecoder as _;
 
 fn request(model: &str, purpose: Purpose, extra: Value) -> ModelRequest {
     let tool = json!({"name": "decide", "description": "d", "inputSchema": {}, "access": "read_only"});
@@ -96,4 +100,56 @@ fn the_only_tool_is_forced_in_words_where_names_are_not_understood() {
     check_forced("lmstudio", json!("required"));
     check_forced("openai", by_name.clone());
     check_forced("ollama", by_name);
+}
+
+/// The calls, by name and arguments, of an answer whose chunks hold these pieces.
+#[track_caller]
+fn check_calls(pieces: &[Value], expected: &[(&str, Value)]) {
+    let mut decoder = decode::OpenAiDecoder::new(&[]);
+    let mut out = Events::new();
+    for piece in pieces {
+        let data = json!({"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]}).to_string();
+        decoder.event(&SseEvent { name: String::new(), data }, &mut out).expect("a chunk");
+    }
+    let ProviderEvent::MessageDone { message, .. } = decoder.finish(&mut out) else { panic!("no message") };
+    let calls: Vec<_> = message.tool_calls().map(|call| (call.name.as_str(), call.input.clone())).collect();
+    assert_eq!(calls, expected, "{pieces:?}");
+    let begun = out.iter().filter(|event| matches!(event, ProviderEvent::ToolUseStart { .. })).count();
+    assert_eq!(begun, expected.len(), "{out:?}");
+}
+
+#[test]
+fn a_call_is_whole_whenever_its_name_comes() {
+    let piece = |id: Value, name: Value, arguments: &str| json!({"index": 0, "id": id, "function": {"name": name, "arguments": arguments}});
+    let (none, id, read) = (Value::Null, json!("c1"), json!("Read"));
+    let expected = [("Read", json!({"a": 1}))];
+    check_calls(
+        &[piece(id.clone(), none.clone(), "{\"a\""), piece(none.clone(), read.clone(), ":1}")],
+        &expected,
+    );
+    check_calls(
+        &[piece(id.clone(), json!(""), "{\"a\":1}"), piece(none.clone(), read.clone(), "")],
+        &expected,
+    );
+    check_calls(
+        &[piece(id.clone(), none.clone(), ""), piece(id.clone(), read.clone(), "{\"a\":1}")],
+        &expected,
+    );
+    check_calls(&[piece(id.clone(), read.clone(), "{}"), piece(none.clone(), none, "{\"a\":1}")], &expected);
+    check_calls(
+        &[piece(id.clone(), read.clone(), "{}"), piece(id.clone(), read.clone(), "{\"a\":1}")],
+        &expected,
+    );
+    let whole = piece(id.clone(), read.clone(), "{\"a\":1}");
+    check_calls(&[whole.clone(), whole], &expected);
+    // Another call under the same index, and the same call of another id.
+    let other = piece(json!("c2"), read.clone(), "{\"a\":1}");
+    check_calls(
+        &[piece(id.clone(), read.clone(), "{}"), other.clone()],
+        &[("Read", json!({})), ("Read", json!({"a": 1}))],
+    );
+    check_calls(
+        &[piece(id, read, "{\"a\":1}"), other],
+        &[("Read", json!({"a": 1})), ("Read", json!({"a": 1}))],
+    );
 }

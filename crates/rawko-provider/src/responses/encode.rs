@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use super::ResponsesWire;
 use crate::concession::{Concession, Concessions};
 use crate::ids::{IdForm, digest};
+use crate::schema::accepted;
 use crate::wire::HeadWriter;
 
 /// The fewest tokens of an answer that may be asked for (`CreateResponseBody` in
@@ -27,7 +28,7 @@ struct FunctionTool<'a> {
     r#type: &'static str,
     name: &'a str,
     description: &'a str,
-    parameters: &'a Value,
+    parameters: Cow<'a, Value>,
     /// The default is `true` here, and strict schemas have no optional properties.
     strict: bool,
 }
@@ -114,7 +115,7 @@ pub(super) fn head(
                 r#type: "function",
                 name: &spec.name,
                 description: &spec.description,
-                parameters: &spec.input_schema,
+                parameters: accepted(&spec.input_schema),
                 strict: false,
             })
             .map(OfferedTool::Function);

@@ -389,3 +389,44 @@ async fn usage_that_never_comes_does_not_hold_the_answer() {
             .await;
     assert_eq!(trial.message().0.text(), "a text of three.");
 }
+
+/// A server that packs everything, as some proxies do.
+fn packing(status: &str, body: &str) -> String {
+    use std::io::{Read as _, Write as _};
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    packed.write_all(body.as_bytes()).expect("memory");
+    let packed = packed.finish().expect("memory");
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\ncontent-length: {}\r\n\r\n",
+        packed.len()
+    );
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let _ = stream.read(&mut [0; 64 * 1024]);
+            let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&packed));
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn gzip_that_nobody_asked_for_is_unpacked() {
+    let chunk = |delta: &str, end: &str| {
+        format!(
+            "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{delta}\"}},\"finish_reason\":{end}}}]}}\n\n"
+        )
+    };
+    let body = chunk("hel", "null") + &chunk("lo", "\"stop\"") + "data: [DONE]\n\n";
+    let to = |url: String| {
+        let server = ModelServer::sequence([]);
+        connect(once(ProviderSettings { base_url: url, ..settings(&server, Wire::OpenAi) }))
+    };
+    let trial = ask(&mut *to(packing("200 OK", &body)).open(), question()).await;
+    assert_eq!(trial.text, "hello");
+    trial.message();
+    let refusal = packing("400 Bad Request", "{\"error\":{\"message\":\"prompt is too long: 3 > 2\"}}");
+    let trial = ask(&mut *to(refusal).open(), question()).await;
+    assert_eq!(trial.error().code, ErrorCode::ContextLengthExceeded);
+}

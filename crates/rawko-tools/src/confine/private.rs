@@ -43,8 +43,8 @@ impl PrivateFolders {
         let lasting = cache.map(|cache| cache.join("sandbox").join(&name)).filter(|path| make(path).is_ok());
         // People link to a folder for caches that lies elsewhere.
         let lasting = lasting.and_then(|path| fs::canonicalize(path).ok());
-        temporary::remove_abandoned();
-        let folder = TemporaryFolder::new(temporary::RUN)?;
+        temporary::remove_abandoned(root);
+        let folder = TemporaryFolder::new(temporary::RUN, root)?;
         Ok(Self { lasting, place: fs::canonicalize(folder.path())?, run: folder })
     }
 

@@ -1,13 +1,23 @@
 //! Decides which environment variables a child process gets: a harmless base and what the permissions name, but never
 //! a secret.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::path::Path;
+
+use crate::temporary::is_folder;
 
 /// What programs need to find their files, their caches and their language.
-const BASE: [&str; 31] = [
+const BASE: [&str; 37] = [
     "CARGO_HOME",
     "CONDA_PREFIX",
     "GEM_HOME",
+    // Who commits, where no file says so: containers and CI.
+    "GIT_AUTHOR_DATE",
+    "GIT_AUTHOR_EMAIL",
+    "GIT_AUTHOR_NAME",
+    "GIT_COMMITTER_DATE",
+    "GIT_COMMITTER_EMAIL",
+    "GIT_COMMITTER_NAME",
     "GOCACHE",
     "GOMODCACHE",
     "GOPATH",
@@ -51,6 +61,17 @@ const FIXED: [(&str, &str); 9] = [
     ("GIT_CONFIG_VALUE_0", "explicit"),
     ("GIT_CONFIG_KEY_1", "core.fsmonitor"),
     ("GIT_CONFIG_VALUE_1", "false"),
+];
+
+/// Set unless the permissions name them and the parent has them: nobody can type into an editor that a command opens, so it
+/// ends at once and leaves the text as it is. The first four win over what configurations name.
+const EDITORS: [(&str, &str); 6] = [
+    ("GIT_EDITOR", "true"),
+    ("GIT_SEQUENCE_EDITOR", "true"),
+    ("HGEDITOR", "true"),
+    ("JJ_EDITOR", "true"),
+    ("VISUAL", "true"),
+    ("EDITOR", "true"),
 ];
 
 /// Set besides where git is to take placeholders for the files whose size and time they have: of a file, only these and
@@ -105,11 +126,19 @@ pub(crate) fn environment(
         wanted && !looks_like_secret(name)
     };
     let is_fixed = |name: &str| FIXED.iter().any(|(fixed, _)| *fixed == name);
+    // Programs fail where it names no folder, and have one of their own where it names nothing.
+    let is_lost = |name: &str, value: &OsStr| name == "TMPDIR" && !is_folder(Path::new(value));
     // A name that is not valid text is in no list.
     let mut passed: Vec<(OsString, OsString)> = inherited
-        .filter(|(name, _)| name.to_str().is_some_and(|name| passes(name) && !is_fixed(name)))
+        .filter(|(name, value)| {
+            name.to_str().is_some_and(|name| passes(name) && !is_fixed(name) && !is_lost(name, value))
+        })
         .collect();
-    passed.extend(FIXED.iter().map(|(name, value)| (OsString::from(name), OsString::from(value))));
+    let own = |(name, value): &(&str, &str)| (OsString::from(name), OsString::from(value));
+    let editors = EDITORS.iter().filter(|(editor, _)| !passed.iter().any(|(name, _)| name == editor));
+    let editors: Vec<_> = editors.map(own).collect();
+    passed.extend(editors);
+    passed.extend(FIXED.iter().map(own));
     passed
 }
 
@@ -134,6 +163,42 @@ mod tests {
         check(&[], "LD_PRELOAD", false);
         check(&[], "BASH_ENV", false);
         check(&["TERM"], "TERM", false);
+    }
+
+    #[test]
+    fn who_commits_is_passed_on_and_nothing_else_of_git() {
+        for who in ["AUTHOR", "COMMITTER"] {
+            for what in ["NAME", "EMAIL", "DATE"] {
+                check(&[], &format!("GIT_{who}_{what}"), true);
+            }
+        }
+        for name in ["GIT_DIR", "GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF"] {
+            check(&[], name, false);
+        }
+    }
+
+    #[test]
+    fn an_editor_ends_at_once_unless_the_user_grants_theirs() {
+        for name in ["GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "VISUAL", "EDITOR", "HGEDITOR", "JJ_EDITOR"] {
+            check(&[], name, false);
+            check(&[name], name, true);
+            let given = environment(std::iter::empty(), &[name.to_owned()]);
+            assert!(given.contains(&(name.into(), "true".into())), "{name} is granted and not there");
+        }
+    }
+
+    #[test]
+    fn only_a_folder_is_passed_on_for_temporary_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let missing = folder.path().join("missing");
+        let is_passed = |value: &Path| {
+            let inherited = [(OsString::from("TMPDIR"), value.into())].into_iter();
+            environment(inherited, &[]).iter().any(|(name, _)| name == "TMPDIR")
+        };
+        assert!(is_passed(folder.path()));
+        assert!(!is_passed(&file) && !is_passed(&missing) && !is_passed(Path::new("src")));
     }
 
     #[test]

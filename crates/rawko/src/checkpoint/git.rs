@@ -224,7 +224,7 @@ fn input_file(bytes: &[u8]) -> std::io::Result<Stdio> {
     if bytes.is_empty() {
         return Ok(Stdio::null());
     }
-    let mut file = tempfile::tempfile()?;
+    let mut file = rawko_tools::temporary::file()?;
     file.write_all(bytes)?;
     file.rewind()?;
     Ok(file.into())

@@ -95,7 +95,7 @@ struct Present<'a> {
 impl<'a> Present<'a> {
     fn of(store: &'a Store, listing: &TreeListing) -> Result<Self, CheckpointError> {
         let objects = store.objects();
-        let scratch = Scratch::new(objects.format())?;
+        let scratch = Scratch::new(objects.format(), &store.place.project)?;
         let tree = store.tree_now(&objects, &scratch, listing)?;
         Ok(Self { store, objects, scratch, tree })
     }

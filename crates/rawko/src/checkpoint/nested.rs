@@ -107,7 +107,7 @@ impl Part {
             }
         }
         let mut files = BTreeSet::new();
-        let answer = others(git, place, &Scratch::new(format)?, user)?.answer()?;
+        let answer = others(git, place, &Scratch::new(format, &place.project)?, user)?.answer()?;
         for path in answer.split(|byte| *byte == 0).filter(|path| !path.is_empty()) {
             match path.strip_suffix(b"/") {
                 Some(repository) => repositories.insert(below(repository)),

@@ -244,7 +244,8 @@ impl Objects<'_> {
 
     /// A scratch git directory in the object format of `id`.
     pub(super) fn scratch_for(&self, id: &str) -> Result<Scratch, CheckpointError> {
-        Scratch::new(ObjectFormat::of_id(id).ok_or_else(|| self.lost(id))?)
+        let format = ObjectFormat::of_id(id).ok_or_else(|| self.lost(id))?;
+        Scratch::new(format, &self.place.project)
     }
 
     /// A command that only reads, from every place that may hold kept objects.

@@ -119,7 +119,7 @@ impl Checkpoints {
             });
         }
         let _lock = objects::lock(&store.folder)?;
-        temporary::remove_abandoned();
+        temporary::remove_abandoned(&store.place.project);
         // Once some of it is taken back, nobody can see any more what a killed session had done for certain. What is unclear
         // stays so: a dry run says the same.
         self.keep_what_it_left(&store, false)?;

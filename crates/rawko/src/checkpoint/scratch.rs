@@ -27,10 +27,11 @@ pub(super) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes one for objects that are named in this format.
-    pub(super) fn new(format: ObjectFormat) -> Result<Self, CheckpointError> {
-        let folder = TemporaryFolder::new(temporary::GIT)
-            .map_err(|error| CheckpointError::io("cannot make a folder in", &temporary::parent(), error))?;
+    /// Makes one for objects of a `project` that are named in this format.
+    pub(super) fn new(format: ObjectFormat, project: &Path) -> Result<Self, CheckpointError> {
+        let folder = TemporaryFolder::new(temporary::GIT, project).map_err(|error| {
+            CheckpointError::io("cannot make a folder in", &temporary::parent(project), error)
+        })?;
         let scratch = Self { folder, format };
         let config = match format {
             ObjectFormat::Sha1 => "[core]\nrepositoryformatversion = 0\nbare = false\nfilemode = true\n",

@@ -23,7 +23,7 @@ impl Checkpoints {
         }
         let (from, to) = (self.store()?, other.store()?);
         let _lock = objects::lock(&to.folder)?;
-        temporary::remove_abandoned();
+        temporary::remove_abandoned(&to.place.project);
         // Without it the fork's work cannot be verified, but all else can be done.
         let _ = self.share_records(other);
         let recorded = other.recorded.iter().map(|(iteration, id)| (iteration.to_string(), id.clone()));

@@ -90,7 +90,7 @@ impl Store {
     /// The files to be kept, and what of `also` is there.
     pub(super) fn list(&self, also: &BTreeSet<TreePath>) -> Result<TreeListing, CheckpointError> {
         self.look()?;
-        let scratch = Scratch::new(self.objects().format())?;
+        let scratch = Scratch::new(self.objects().format(), &self.place.project)?;
         listing::list(&self.git, &self.place, &scratch, &self.user, &self.never, also)
     }
 
@@ -110,7 +110,7 @@ impl Store {
             let paths: BTreeSet<TreePath> = paths.iter().filter_map(own).collect();
             let rules: Vec<(TreePath, Vec<u8>)> =
                 rules.iter().filter_map(|(path, rule)| Some((own(path)?, rule.clone()))).collect();
-            let scratch = Scratch::new(self.objects().format())?;
+            let scratch = Scratch::new(self.objects().format(), &self.place.project)?;
             let found = rules::ignored(&self.git, place, &scratch, &self.user, &rules, &paths)?;
             ignored.extend(found.iter().map(|path| below(inside, path)));
         }
@@ -127,7 +127,7 @@ impl Store {
         self.look()?;
         let mut ignored = Vec::new();
         for (inside, place) in std::iter::once((&TreePath::new(), &self.place)).chain(&listing.nested) {
-            let scratch = Scratch::new(self.objects().format())?;
+            let scratch = Scratch::new(self.objects().format(), &self.place.project)?;
             let found = listing::ignored(&self.git, place, &scratch, &self.user)?;
             ignored.extend(found.iter().map(|path| below(inside, path)));
         }
@@ -150,7 +150,14 @@ impl Store {
         folders.extend(tree.instead.iter().filter(|(_, was)| not_seen(was)).map(|(path, _)| path.clone()));
         let killed = tree.killed;
         let message = Message { killed, ..Message::of(&tree.listing, folders, now().0, tree.to) };
-        objects.keep(&Scratch::new(objects.format())?, name, tree, &message, index.path(), forget)
+        objects.keep(
+            &Scratch::new(objects.format(), &self.place.project)?,
+            name,
+            tree,
+            &message,
+            index.path(),
+            forget,
+        )
     }
 
     pub(super) fn names(&self) -> Result<BTreeMap<String, String>, CheckpointError> {

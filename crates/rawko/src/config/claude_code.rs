@@ -48,12 +48,13 @@ pub(super) fn translate(
     let front = front_matter(parts.front, parts.front_line);
     let text =
         |key: &str| front.value.get(key).and_then(Value::as_str).map(str::trim).filter(|t| !t.is_empty());
-    let name = text("name").map_or_else(|| stem(&source.name), str::to_owned);
+    let given = text("name").map_or_else(|| stem(&source.name), str::to_owned);
+    let name = if is_name(&given) { given.clone() } else { as_name(&given) };
     if !is_name(&name) {
         let help = "a name starts with a letter, followed by letters, digits, `_` or `-`";
         warn(
             front.place("/name"),
-            format!("skipped: `{}` is not a valid agent name", printable(&name)),
+            format!("skipped: `{}` is not a valid agent name", printable(&given)),
             Some(help),
         );
         return None;
@@ -96,12 +97,16 @@ pub(super) fn translate(
     };
     let max_turns = front.value.get("maxTurns").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok());
     Some(AgentConfig {
+        display_name: (name != given).then(|| given.clone()),
         name,
-        display_name: None,
         when_to_use: text("description").map(|t| OneOrMany::One(t.to_owned())).unwrap_or_default(),
         role: None,
         system_prompt: body.to_owned(),
-        tools: ToolFilter { allowed: allowed.map(|names| names.tools), blocked, bash_filter },
+        tools: ToolFilter {
+            allowed: allowed.filter(|names| !names.all).map(|names| names.tools),
+            blocked,
+            bash_filter,
+        },
         transitions: rawko_core::agent::Transitions::default(),
         limits: AgentLimits { max_iterations: max_turns.filter(|n| *n > 0), ..AgentLimits::default() },
         budget: Default::default(),
@@ -150,6 +155,42 @@ fn body_of(text: &str) -> &str {
     end.map_or("", |(_, offset)| &text[offset..])
 }
 
+/// Whether a file in rawko's own folder has the form of Claude Code: people copy them there.
+pub(super) fn is_of_claude_code(source: &SourceFile) -> bool {
+    const OWN: [&str; 12] = [
+        "budget",
+        "displayName",
+        "limits",
+        "memory",
+        "metadata",
+        "permissions",
+        "provider",
+        "role",
+        "systemPrompt",
+        "transitions",
+        "version",
+        "whenToUse",
+    ];
+    let Ok(parts) = markdown::split(&source.text) else { return false };
+    let front = front_matter(parts.front, parts.front_line).value;
+    let has = |key: &str| front.get(key).is_some();
+    has("description")
+        && !OWN.into_iter().any(has)
+        && parts.when_to_use.is_none()
+        && !front["tools"].is_object()
+}
+
+/// A name like `code-reviewer` for one like `Code Reviewer`.
+fn as_name(text: &str) -> String {
+    let words =
+        text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|word| !word.is_empty());
+    // Letters that cannot be in a name would be missing.
+    if text.chars().any(|c| c.is_alphanumeric() && !c.is_ascii()) {
+        return String::new();
+    }
+    words.collect::<Vec<_>>().join("-").to_ascii_lowercase()
+}
+
 fn is_name(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_alphabetic())
         && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
@@ -189,10 +230,16 @@ struct ToolNames {
     commands: Vec<String>,
     /// Whether `Bash` was also listed without a restriction.
     any_command: bool,
+    /// Whether the list says that it means every tool.
+    all: bool,
 }
 
 impl ToolNames {
     fn take(&mut self, item: &str, known: &[&str]) -> Result<(), String> {
+        if item == "*" || item.eq_ignore_ascii_case("all") {
+            (self.all, self.any_command) = (true, true);
+            return Ok(());
+        }
         let (name, argument) = match item.split_once('(') {
             Some((name, rest)) => (name.trim(), Some(rest.trim_end().trim_end_matches(')'))),
             None => (item, None),

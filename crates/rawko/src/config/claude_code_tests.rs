@@ -45,6 +45,13 @@ fn tools_are_mapped() {
     check_tools("tools: Bash(git:*), Bash", Some(&["Bash"]), None, &[]);
     check_tools("tools: Bash(*)", Some(&["Bash"]), None, &[]);
     check_tools("tools: \"\"", Some(&[]), None, &[]);
+    for all in ["\"*\"", "*", "[\"*\"]", "all", "All", "Read, *"] {
+        check_tools(&format!("tools: {all}"), None, None, &[]);
+    }
+    check_tools("tools: \"*\"\ndisallowedTools: Bash", None, None, &[]);
+    check_tools("tools: Bash(git:*), *", None, None, &[]);
+    // These are names of tools, which do not exist.
+    check_tools("tools: Read*", Some(&[]), None, &["the tool `Read*` does not exist in rawko"]);
     check_tools(
         "tools: Read, WebFetch, mcp__docs__search",
         Some(&["Read", "mcp__docs__search"]),
@@ -65,6 +72,40 @@ fn everything_else_finds_its_place() {
     assert_eq!(agent.provider.model.as_deref(), Some("claude-opus-5-5"));
     assert_eq!(agent.system_prompt, "# Review\n\nBe strict.\n\n## When to Use\nkept");
     assert!(warnings.is_empty(), "{warnings:?}");
+}
+
+#[track_caller]
+fn check_name(given: &str, name: Option<&str>, shown: Option<&str>) {
+    let (agent, warnings) = translated(&format!("---\nname: {given}\n---\nx"), ProviderType::Claude);
+    let found = agent.as_ref().map(|agent| (agent.name.as_str(), agent.display_name.as_deref()));
+    assert_eq!(found, name.map(|name| (name, shown)), "{given}");
+    assert_eq!(warnings.is_empty(), name.is_some(), "{given}: {warnings:?}");
+}
+
+#[test]
+fn a_name_for_people_becomes_one_for_programs() {
+    check_name("code-reviewer", Some("code-reviewer"), None);
+    check_name("CodeReviewer", Some("CodeReviewer"), None);
+    check_name("Code Reviewer", Some("code-reviewer"), Some("Code Reviewer"));
+    check_name("Code Reviewer (strict)", Some("code-reviewer-strict"), Some("Code Reviewer (strict)"));
+    check_name("QA / Test", Some("qa-test"), Some("QA / Test"));
+    // What would be left is not the name.
+    check_name("Prüfer", None, None);
+    check_name("2nd reader", None, None);
+    check_name("***", None, None);
+}
+
+#[test]
+fn an_agent_of_claude_code_is_known_by_its_form() {
+    let is_foreign = |front: &str| {
+        let text = format!("---\n{front}\n---\nDo it.\n");
+        is_of_claude_code(&SourceFile::new(Path::new("agents/a.md"), Scope::Project, text.as_str()))
+    };
+    assert!(is_foreign("name: a\ndescription: does it\ntools: Read, Grep\nmodel: sonnet"));
+    assert!(is_foreign("name: a\ndescription: note: not YAML"));
+    assert!(!is_foreign("name: a\nwhenToUse: for it\ndescription: does it"));
+    assert!(!is_foreign("name: a\ndescription: does it\ntools:\n  allowed: [Read]"));
+    assert!(!is_foreign("name: a\ntools: Read"));
 }
 
 #[track_caller]

@@ -1,4 +1,4 @@
-//! Servers of tools (MCP): `mcp:` of `config.yaml`, and `mcpServers` of the project's `.mcp.json`.
+//! Servers of tools (MCP): `mcp:` of `config.yaml`, and `mcpServers` (or `servers`) of the project's `.mcp.json`.
 //!
 //! Owns names, types and the expansion of `${VARIABLE}`. What a server may do is in `docs/mcp.md`.
 
@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::address::check_url;
 use super::diagnostic::{Diagnostic, printable};
+use super::jsonc;
 use super::layers::Layers;
 use super::source::{Scope, SourceFile};
 use super::yaml::escape;
@@ -253,13 +254,14 @@ pub(super) fn add_mcp_json(
     let mut warn = |message: String, help: &str| {
         warnings.push(Diagnostic::of_file(&source.name, message, Some(help.to_owned())));
     };
-    let file: Value = match serde_json::from_str(&source.text) {
+    let file: Value = match jsonc::parse(&source.text) {
         Ok(file) => file,
         Err(error) => {
             return warn(format!("this is not JSON, so its servers are not used: {error}"), "correct it");
         }
     };
-    let entries = file.get("mcpServers").and_then(Value::as_object);
+    // As editors call them.
+    let entries = file.get("mcpServers").or_else(|| file.get("servers")).and_then(Value::as_object);
     for (name, entry) in entries.into_iter().flatten() {
         if configured.servers.contains_key(name) {
             warn(

@@ -28,6 +28,7 @@ mod fingerprint;
 mod fleet;
 pub(crate) mod front_matter;
 mod init;
+mod jsonc;
 mod layers;
 mod limit_claims;
 mod load;

@@ -86,10 +86,10 @@ impl Loader<'_> {
         let users = directory_of(layers, Scope::User);
         let outside = users.filter(|directory| leaves_project(directory));
         match (outside, self.options.user_dir) {
-            (Some(directory), _) => self.directory(&mut agents, directory, Scope::User, layers),
+            (Some(directory), _) => self.directory(&mut agents, directory, Scope::User, layers, config),
             (None, Some(user)) => {
                 let directory = user.join("agents");
-                self.files_of(&mut agents, &directory, &directory, Scope::User);
+                self.files_of(&mut agents, &directory, &directory, Scope::User, config);
             }
             (None, None) => {}
         }
@@ -97,7 +97,8 @@ impl Loader<'_> {
         let own = projects.unwrap_or(DEFAULT_AGENTS_DIRECTORY);
         // The user may have such a folder in many projects, and need not have it in this one.
         if let Some(name) = users.filter(|directory| !leaves_project(directory) && *directory != own) {
-            self.files_of(&mut agents, &self.options.project_dir.join(name), Path::new(name), Scope::Project);
+            let path = self.options.project_dir.join(name);
+            self.files_of(&mut agents, &path, Path::new(name), Scope::Project, config);
         }
         if own == DEFAULT_AGENTS_DIRECTORY {
             let name = Path::new(CLAUDE_CODE_AGENTS);
@@ -105,12 +106,19 @@ impl Loader<'_> {
             let projects = self.claude_code(&directory, name, Scope::Project, config);
             agents.translated.extend(projects);
         }
-        self.directory(&mut agents, own, Scope::Project, layers);
+        self.directory(&mut agents, own, Scope::Project, layers, config);
         agents
     }
 
     /// Adds the agents of the configured directory `name`, which has to be there unless it is the default.
-    fn directory(&mut self, agents: &mut Agents, name: &str, scope: Scope, layers: &Layers) {
+    fn directory(
+        &mut self,
+        agents: &mut Agents,
+        name: &str,
+        scope: Scope,
+        layers: &Layers,
+        config: Option<&Config>,
+    ) {
         if scope == Scope::Project && leaves_project(name) {
             let help = "use a directory inside the project, or set it in your own configuration";
             let message = "the directory is outside the project";
@@ -118,7 +126,7 @@ impl Loader<'_> {
             return;
         }
         let path = self.options.project_dir.join(name);
-        if !self.files_of(agents, &path, Path::new(name), scope) && name != DEFAULT_AGENTS_DIRECTORY {
+        if !self.files_of(agents, &path, Path::new(name), scope, config) && name != DEFAULT_AGENTS_DIRECTORY {
             let help = "create the directory, or remove the setting";
             let message = format!("there is no directory `{}`", printable(name));
             self.errors.push(layers.finding(DIRECTORY, message, Some(help.to_owned())));
@@ -126,7 +134,14 @@ impl Loader<'_> {
     }
 
     /// Adds the agents of the directory at `path`, shown as `name`. Returns whether there is one.
-    fn files_of(&mut self, agents: &mut Agents, path: &Path, name: &Path, scope: Scope) -> bool {
+    fn files_of(
+        &mut self,
+        agents: &mut Agents,
+        path: &Path,
+        name: &Path,
+        scope: Scope,
+        config: Option<&Config>,
+    ) -> bool {
         self.fingerprint.note(path);
         let files = match list(path, name, &["yaml", "yml", "md"]) {
             Ok(Some(files)) => files,
@@ -139,10 +154,26 @@ impl Loader<'_> {
         for path in files {
             let shown = name.join(path.file_name().unwrap_or_default());
             if let Ok(Some(source)) = self.read(&path, &shown, scope) {
+                if claude_code::is_of_claude_code(&source) {
+                    let around = self.around(config);
+                    let agent = claude_code::translate(&source, &around, &mut self.warnings);
+                    agents.translated.extend(agent.map(|agent| (agent, source)));
+                    continue;
+                }
                 agents.files.push(AgentFile::parse(source, &mut self.errors));
             }
         }
         true
+    }
+
+    /// What the translation of an agent for Claude Code depends on.
+    fn around<'b>(&self, config: Option<&Config>) -> ImportContext<'b>
+    where
+        Self: 'b,
+    {
+        let provider =
+            config.and_then(|config| config.provider(config.default_provider())).map(|found| found.kind);
+        ImportContext { tools: self.options.known_tools, provider }
     }
 
     /// The agents in `directory`, shown as `name`, that were written for Claude Code.
@@ -153,9 +184,7 @@ impl Loader<'_> {
         scope: Scope,
         config: Option<&Config>,
     ) -> Vec<(AgentConfig, SourceFile)> {
-        let provider =
-            config.and_then(|config| config.provider(config.default_provider())).map(|found| found.kind);
-        let around = ImportContext { tools: self.options.known_tools, provider };
+        let around = self.around(config);
         let within = (scope == Scope::Project).then_some(self.options.project_dir);
         let mut translated: Vec<(AgentConfig, SourceFile)> = Vec::new();
         self.fingerprint.note(directory);

@@ -52,12 +52,13 @@ impl Replica {
         avoided: &BTreeSet<&str>,
         with_target: bool,
     ) -> Result<Self, CheckpointError> {
-        temporary::remove_abandoned();
+        temporary::remove_abandoned(trees.toplevel());
         let wrong = |path: &Path| {
             let path = path.to_owned();
             move |error| CheckpointError::io("cannot create", &path, error)
         };
-        let folder = TemporaryFolder::new(temporary::VERIFY).map_err(wrong(&temporary::parent()))?;
+        let folder = TemporaryFolder::new(temporary::VERIFY, trees.toplevel())
+            .map_err(wrong(&temporary::parent(trees.toplevel())))?;
         let (original, toplevel) = (trees.project(), trees.toplevel());
         let root = folder.path().join("tree").join(toplevel.file_name().unwrap_or("project".as_ref()));
         let inside = original.strip_prefix(toplevel).unwrap_or(Path::new(""));

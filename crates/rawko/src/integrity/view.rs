@@ -35,12 +35,13 @@ impl View {
         avoided: &BTreeSet<&str>,
         with_target: bool,
     ) -> Result<Self, CheckpointError> {
-        temporary::remove_abandoned();
+        temporary::remove_abandoned(trees.toplevel());
         let wrong = |path: &Path| {
             let path = path.to_owned();
             move |error| CheckpointError::io("cannot create", &path, error)
         };
-        let folder = TemporaryFolder::new(temporary::VERIFY).map_err(wrong(&temporary::parent()))?;
+        let folder = TemporaryFolder::new(temporary::VERIFY, trees.toplevel())
+            .map_err(wrong(&temporary::parent(trees.toplevel())))?;
         let upper = folder.path().join("upper");
         std::fs::create_dir(&upper).map_err(wrong(&upper))?;
         let hidden = trees.write_over(&upper, choose)?;

@@ -8,7 +8,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use rawko_core::text::hex;
-use rawko_mcp::{ListedTool, Version};
+use rawko_mcp::{ListedTool, UnusableTool, Version};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -23,6 +23,9 @@ const MAX_BYTES: u64 = 32 * 1024 * 1024;
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Catalogue {
     pub(crate) tools: Vec<ListedTool>,
+    /// Those that cannot be used. They are not approved: who mends one, adds it.
+    #[serde(skip)]
+    pub(crate) unusable: Vec<UnusableTool>,
     /// Whether it has resources.
     pub(crate) resources: bool,
     /// Whether it has prompts.

@@ -127,7 +127,8 @@ impl Server {
     /// What the server lists.
     pub(super) async fn catalogue(&self, connection: &Connection) -> Result<Catalogue, McpError> {
         let (resources, prompts) = connection.offers();
-        Ok(Catalogue { tools: connection.tools().await?, resources, prompts })
+        let tools = connection.tools().await?;
+        Ok(Catalogue { tools: tools.usable, unusable: tools.unusable, resources, prompts })
     }
 
     /// Starts the server, or connects to it.

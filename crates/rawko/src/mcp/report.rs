@@ -40,6 +40,9 @@ pub struct McpCheck {
     pub server: Option<String>,
     /// The tools that it lists.
     pub tools: Vec<rawko_mcp::ListedTool>,
+    /// Tools that it lists and that cannot be used.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unusable: Vec<rawko_mcp::UnusableTool>,
     /// SHA-256 of names, descriptions and schemas, in hexadecimal: what an approval is for.
     pub digest: String,
     /// Whether exactly this was approved.
@@ -119,6 +122,7 @@ impl McpHandle {
             protocol,
             server: called,
             tools: catalogue.tools.clone(),
+            unusable: catalogue.unusable.clone(),
             digest: catalogue.digest(),
             is_approved: approved.is_some_and(|approved| approved.digest() == catalogue.digest()),
             changes: changes(approved.unwrap_or(&Catalogue::default()), &catalogue),
@@ -149,7 +153,7 @@ impl McpHandle {
         confinement: &Confinement,
     ) -> Result<Answer, String> {
         self.with(root, confinement, async |connection| {
-            if let Err(why) = fits(&connection.tools().await?, tool, &arguments) {
+            if let Err(why) = fits(&connection.tools().await?.usable, tool, &arguments) {
                 return Ok(Err(why));
             }
             connection.call(tool, arguments, &|_: &str| {}).await.map(Ok)

@@ -91,8 +91,8 @@ mod tests {
         ];
         let mut denials = Denials::default();
         denials.take(&Event::RanBeside { sessions: Vec::new() }, &notes);
-        let pypi =
-            "add `- pypi.org` under permissions.net, or `- pypi` for all hosts of that package manager";
+        let pypi = "add `- pypi.org` under permissions.net, or `- pypi` for all hosts of that package manager; \
+             for one run: --allow-net=pypi";
         assert_eq!(denials.changes(), ["add `- make` under x", pypi, "add `- ls` under x"]);
     }
 }

@@ -1,5 +1,6 @@
 //! The project's standing instructions for agents: `AGENTS.md`, the nearest one, as the convention has it. In a folder without
-//! one, `CLAUDE.md` stands for it. What that imports (`@file`) is not read: agents can.
+//! one, `CLAUDE.md` stands for it, or `.claude/CLAUDE.md`. One that only names another file is that file. What these import
+//! besides (`@file`) is not read: agents can.
 //!
 //! Unlike memories, they say what to do, and they come with a clone as the code does. They are text only:
 //! the configuration, and the user's trust in it, decide what agents may do. The nearest file is searched for from the
@@ -17,8 +18,23 @@ use rawko_tools::{open_regular, project_files, read_regular};
 pub(crate) const AGENTS: &str = "AGENTS.md";
 /// The file that stands for it in a folder without one.
 const CLAUDE: &str = "CLAUDE.md";
-/// Both, the one that goes before the other first.
-const NAMES: [&str; 2] = [AGENTS, CLAUDE];
+/// Where a folder may have it as well.
+const HIDDEN: &str = ".claude/CLAUDE.md";
+/// All, the one that goes before the others first.
+const NAMES: [&str; 3] = [AGENTS, CLAUDE, HIDDEN];
+/// Folders of what others wrote: their instructions are for those who work on that.
+const OF_OTHERS: [&str; 8] = [
+    "Pods",
+    "bower_components",
+    "dist-packages",
+    "node_modules",
+    "site-packages",
+    "third_party",
+    "vendor",
+    "vendored",
+];
+/// How often a file may only name another one.
+const MOST_POINTERS: usize = 3;
 /// Most bytes that go into the prompt, because it is part of every request.
 const MAX_BYTES: usize = 32 * 1024;
 /// Most other files that are named.
@@ -41,6 +57,8 @@ pub(crate) struct Standing {
     pub(crate) others: Vec<String>,
     /// Warnings for the user.
     pub(crate) problems: Vec<String>,
+    /// The files that were read for the text, seen from the project.
+    read: Vec<String>,
 }
 
 /// Searches from `folder` upwards. A folder outside `project` counts as the project itself.
@@ -51,21 +69,41 @@ pub(crate) fn standing(project: &Path, folder: &Path) -> Standing {
     let repository = project.ancestors().find(|folder| folder.join(".git").exists());
     let reach = repository.unwrap_or(&project);
     let nearest = folder.as_deref().unwrap_or(&project);
-    for folder in nearest.ancestors().take_while(|folder| folder.starts_with(reach)) {
+    let own = nearest.ancestors().take_while(|folder| folder.starts_with(reach));
+    for folder in own.filter(|folder| !is_of_others(folder, &project)) {
         if NAMES.iter().any(|name| standing.take(folder, name, &project, reach)) {
             break;
         }
     }
-    let told = standing.text.is_some().then(|| standing.from.as_deref().unwrap_or(AGENTS).to_owned());
-    standing.look_for_others(&project, reach, told.as_deref());
+    standing.look_for_others(&project, reach);
     standing
+}
+
+/// Whether a folder of the project holds what others wrote.
+fn is_of_others(folder: &Path, project: &Path) -> bool {
+    let below = folder.strip_prefix(project).unwrap_or(Path::new(""));
+    below.iter().any(|name| OF_OTHERS.iter().any(|other| name == *other))
 }
 
 impl Standing {
     /// Takes the file `name` of `folder`, if it is there and says something.
     fn take(&mut self, folder: &Path, name: &str, project: &Path, reach: &Path) -> bool {
         let shown = shown(folder, name, project);
-        match read(&folder.join(name), reach) {
+        let told = read(&folder.join(name), reach);
+        // The file that it only names, if it does. A circle says nothing.
+        if let Ok(Some(told)) = &told
+            && self.read.len() < MOST_POINTERS
+            && let Some(named) = pointer(&told.text).filter(|named| folder.join(named).is_file())
+        {
+            let (path, other) = (folder.join(named), Path::new(named).file_name());
+            if let (Some(folder), Some(other)) = (path.parent().and_then(|at| at.canonicalize().ok()), other)
+                && folder.starts_with(reach)
+            {
+                self.read.push(shown);
+                return self.take(&folder, &other.to_string_lossy(), project, reach);
+            }
+        }
+        match told {
             Ok(None) => false,
             Err(why) => {
                 self.problems.push(format!("{shown} is passed over: {why}"));
@@ -73,7 +111,7 @@ impl Standing {
             }
             Ok(Some(told)) => {
                 self.problems.extend(told.problems.iter().map(|problem| format!("{shown} {problem}")));
-                if name == CLAUDE
+                if name != AGENTS
                     && let Some(import) = first_import(&told.text)
                 {
                     self.problems.push(format!(
@@ -81,6 +119,7 @@ impl Standing {
                     ));
                 }
                 self.text = Some(told.text);
+                self.read.push(shown.clone());
                 self.from = (shown != AGENTS).then_some(shown);
                 true
             }
@@ -88,9 +127,11 @@ impl Standing {
     }
 
     /// The other files below the project, those of the upper folders first.
-    fn look_for_others(&mut self, project: &Path, reach: &Path, told: Option<&str>) {
+    fn look_for_others(&mut self, project: &Path, reach: &Path) {
         // Packages of others are not the project, and neither is what is hidden.
-        let enters = |name: &OsStr| name != "node_modules" && !name.as_encoded_bytes().starts_with(b".");
+        let enters = |name: &OsStr| {
+            !OF_OTHERS.iter().any(|other| name == *other) && !name.as_encoded_bytes().starts_with(b".")
+        };
         let mut found = Vec::new();
         let seen = project_files(reach, project, MAX_WALKED, enters, |path| {
             let Some(name) = NAMES.into_iter().find(|name| path.file_name() == Some(OsStr::new(name))) else {
@@ -105,7 +146,7 @@ impl Standing {
             match path.filter(|path| {
                 path.len() <= MAX_PATH && harmless(path) == *path && !path.contains(['\n', '`'])
             }) {
-                Some(path) if Some(path) == told => {}
+                Some(path) if self.read.iter().any(|read| read == path) => {}
                 Some(path) => found.push((path.matches('/').count(), path.to_owned())),
                 None => self.problems.push(format!(
                     "a file {name} is passed over: its path is too long, or holds strange characters"
@@ -150,6 +191,21 @@ fn shown(folder: &Path, name: &str, project: &Path) -> String {
             "../".repeat(up) + name
         }
     }
+}
+
+/// The file that a text consists of the name of: an import, a link, or a link of the file system that was written as a text.
+fn pointer(text: &str) -> Option<&str> {
+    let line = text.trim();
+    let named = match line.strip_prefix('[') {
+        Some(link) => link.split_once("](")?.1.strip_suffix(')')?,
+        None => line.strip_prefix('@').unwrap_or(line),
+    };
+    let named = named.trim_start_matches("./");
+    let is_one = named.len() <= MAX_PATH
+        && named.ends_with(".md")
+        && !named.starts_with('/')
+        && !named.contains(|c: char| c.is_whitespace() || c == '`' || c == '(');
+    is_one.then_some(named)
 }
 
 /// The first import of a `CLAUDE.md`: a word like `@docs/style.md`. Other words that begin so are names of people and packages.

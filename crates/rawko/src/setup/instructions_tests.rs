@@ -157,3 +157,58 @@ fn imports_of_a_claude_md_are_not_followed() {
     assert!(!importing.text.unwrap().contains("secret words"));
     assert_eq!(told("Ask @tom, use @types/node.").problems, [""; 0]);
 }
+
+#[test]
+fn a_file_that_only_names_another_is_that_file() {
+    let rules = ("repository/project/CLAUDE.md", "the rules");
+    for pointer in
+        ["@CLAUDE.md", "CLAUDE.md", "./CLAUDE.md\n", "[CLAUDE.md](CLAUDE.md)", "[the rules](./CLAUDE.md)"]
+    {
+        let agents = ("repository/project/AGENTS.md", pointer);
+        check(&[GIT, agents, rules], PROJECT, Some("the rules"), Some("CLAUDE.md"), &[]);
+    }
+    let deep = ("repository/project/docs/rules.md", "deep rules");
+    check(
+        &[GIT, ("repository/project/AGENTS.md", "@docs/rules.md"), deep],
+        PROJECT,
+        Some("deep rules"),
+        Some("docs/rules.md"),
+        &[],
+    );
+    // What says more is a text of its own, and so is what names nothing.
+    for text in ["Read CLAUDE.md first.", "CLAUDE.md\nBe kind.", "missing.md", "@../../AGENTS.md"] {
+        check(&[OUTSIDE, GIT, ("repository/project/AGENTS.md", text), rules], PROJECT, Some(text), None, &[]);
+    }
+    // A circle ends.
+    let circle =
+        [GIT, ("repository/project/AGENTS.md", "CLAUDE.md"), ("repository/project/CLAUDE.md", "AGENTS.md")];
+    let dir = tempfile::tempdir().unwrap();
+    for (path, content) in circle {
+        let path = dir.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+    let project = dir.path().join(PROJECT);
+    assert!(standing(&project, &project).text.is_some());
+}
+
+#[test]
+fn claude_code_may_keep_its_file_in_its_folder() {
+    let hidden = ("repository/project/.claude/CLAUDE.md", "hidden");
+    check(&[GIT, hidden], PROJECT, Some("hidden"), Some(".claude/CLAUDE.md"), &[]);
+    check(&[GIT, hidden, OF_PROJECT], PROJECT, Some("of the project"), None, &[]);
+}
+
+#[test]
+fn what_others_wrote_says_nothing_of_the_project() {
+    let theirs = [
+        ("repository/project/vendor/lib/AGENTS.md", "theirs"),
+        ("repository/project/node_modules/lib/AGENTS.md", "theirs"),
+        ("repository/project/sub/third_party/AGENTS.md", "theirs"),
+    ];
+    let files = [&[GIT, OF_PROJECT, OF_SUB][..], &theirs].concat();
+    check(&files, PROJECT, Some("of the project"), None, &["sub/AGENTS.md"]);
+    for folder in ["repository/project/vendor/lib", "repository/project/node_modules/lib"] {
+        check(&files, folder, Some("of the project"), None, &["sub/AGENTS.md"]);
+    }
+}

@@ -202,9 +202,12 @@ impl Rawko {
         // A dry run changes nothing: its journal is in a temporary folder, which is removed with the run.
         let scratch = builder
             .dry_run
-            .then(|| rawko_tools::temporary::private("rawko-dry-run-"))
+            .then(|| rawko_tools::temporary::private("rawko-dry-run-", Some(&builder.project)))
             .transpose()
-            .map_err(|source| Error::Project { path: std::env::temp_dir(), source })?;
+            .map_err(|source| Error::Project {
+                path: rawko_tools::temporary::parent_of_small(Some(&builder.project)),
+                source,
+            })?;
         let store = match &scratch {
             Some(scratch) => SessionStore::at(scratch.path().to_owned()),
             None => self.sessions(),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
+use super::responses::refused_schema;
 use crate::answer::{Answer, ErrorResponse};
 use crate::exchange::{Asked, Wire};
 
@@ -16,6 +17,16 @@ const MAX_ID: usize = 40;
 pub(super) fn refusal(asked: &Asked) -> Option<Answer> {
     if asked.wire != Wire::OpenAi {
         return None;
+    }
+    for (at, tool) in asked.json["tools"].as_array().into_iter().flatten().enumerate() {
+        let Some(schema) = tool.pointer("/function/parameters") else { continue };
+        if let Some(message) = refused_schema(text(&tool["function"], "name"), schema) {
+            return Some(refuse(
+                message,
+                format!("tools[{at}].function.parameters"),
+                "invalid_function_parameters",
+            ));
+        }
     }
     let messages = asked.json.get("messages")?.as_array()?;
     messages.iter().enumerate().find_map(|(at, message)| {

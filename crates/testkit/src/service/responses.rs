@@ -125,6 +125,18 @@ fn fields(asked: &Asked) -> Checked {
     Ok(())
 }
 
+/// What both of the service's interfaces refuse of a schema of arguments
+/// (<https://github.com/chatanywhere/GPT_API_free/issues/403>).
+pub(super) fn refused_schema(name: &str, schema: &Value) -> Option<String> {
+    let refused = ["oneOf", "anyOf", "allOf", "enum", "not"].iter().any(|key| schema.get(key).is_some());
+    (refused || schema["type"] != "object").then(|| {
+        format!(
+            "Invalid schema for function '{name}': schema must have type 'object' and not have \
+             'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level."
+        )
+    })
+}
+
 /// A function is strict unless it says that it is not, and then its schema may have no optional properties
 /// (<https://platform.openai.com/docs/guides/function-calling#strict-mode>).
 fn tools(asked: &Asked) -> Checked {
@@ -142,6 +154,9 @@ fn tools(asked: &Asked) -> Checked {
             );
         }
         let schema = &tool["parameters"];
+        if let Some(message) = refused_schema(name, schema) {
+            return refuse(message, format!("tools[{at}].parameters"), "invalid_function_parameters");
+        }
         if tool["strict"] != json!(false) && schema["additionalProperties"] != json!(false) {
             let message = format!(
                 "Invalid schema for function '{name}': In context=(), 'additionalProperties' is required to be supplied and to be false."

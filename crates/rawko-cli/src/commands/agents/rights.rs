@@ -12,6 +12,9 @@ pub(super) struct Right {
     pub(super) name: &'static str,
     /// What it grants; absent where it grants everything.
     pub(super) grants: Option<Vec<String>>,
+    /// What everything is, where that can be listed.
+    #[serde(skip)]
+    all: Vec<String>,
     /// The lines of configuration that decide it, or what else does.
     pub(super) source: String,
 }
@@ -20,7 +23,8 @@ impl Right {
     /// What it grants, for people.
     pub(super) fn text(&self) -> String {
         match &self.grants {
-            None => "everything".to_owned(),
+            None if self.all.is_empty() => "everything".to_owned(),
+            None => format!("everything: {}", self.all.join(", ")),
             Some(grants) if grants.is_empty() => "nothing".to_owned(),
             Some(grants) => grants.join(", "),
         }
@@ -38,16 +42,21 @@ pub(super) fn of(rawko: &Rawko, agent: &LoadedAgent) -> Vec<Right> {
         allowed.retain(|tool| !config.tools.blocked.contains(tool));
         allowed
     });
+    // Without the tools of the run it is said that these are all.
+    let offered = rawko.tools().map(|tools| tools.offered(config)).unwrap_or_default();
+    let offered: Vec<String> = offered.into_iter().map(|tool| tool.name).collect();
     let may_edit = calls.write == granted.write;
     let list = |name, grants: fn(&Permissions) -> &Option<Vec<String>>| {
         let rule = format!("permissions.{name}");
-        Right { name, grants: grants(&granted).clone(), source: source(&rule, grants(&own).is_some()) }
+        let grants_own = grants(&own).is_some();
+        Right { name, grants: grants(&granted).clone(), all: Vec::new(), source: source(&rule, grants_own) }
     };
     let filter = config.tools.bash_filter.as_ref();
     let mut rights = vec![
         Right {
             name: "tools",
             grants: tools,
+            all: offered,
             source: source("tools.allowed", config.tools.allowed.is_some()),
         },
         list("read", |permissions| &permissions.read),
@@ -57,6 +66,7 @@ pub(super) fn of(rawko: &Rawko, agent: &LoadedAgent) -> Vec<Right> {
             Right {
                 name: "write",
                 grants: calls.write,
+                all: Vec::new(),
                 source: "neither Write nor Edit among its tools".to_owned(),
             }
         },
@@ -73,12 +83,14 @@ pub(super) fn of(rawko: &Rawko, agent: &LoadedAgent) -> Vec<Right> {
     rights.push(Right {
         name: "bashFilter",
         grants: filter.and_then(|filter| filter.allowed_commands.clone()),
+        all: Vec::new(),
         source: source("tools.bashFilter.allowedCommands", filter.is_some()),
     });
     if let Some(filter) = filter.filter(|filter| !filter.blocked_patterns.is_empty()) {
         rights.push(Right {
             name: "bash refuses",
             grants: Some(filter.blocked_patterns.clone()),
+            all: Vec::new(),
             source: source("tools.bashFilter.blockedPatterns", true),
         });
     }

@@ -174,7 +174,7 @@ fn providers(workspace: &Workspace, arguments: &WorkerArgs) -> Result<Vec<String
             .with_hint("`rawko providers list` shows the names"));
     }
     // Not those of the folder that the worker happens to be started in.
-    let nowhere = rawko::tools::temporary::private("rawko-nowhere-")
+    let nowhere = rawko::tools::temporary::private("rawko-nowhere-", None)
         .map_err(|error| Failure::new(Exit::Failed, format!("cannot make a temporary folder: {error}")))?;
     let mut builder = builder_of(environment).project(nowhere.path());
     if let Some(file) = workspace.config_file() {

@@ -31,6 +31,8 @@ pub(crate) struct Record {
     last_text: String,
     /// Whether the agent was asked to go on because it had said nothing.
     pub(super) was_silent: bool,
+    /// It wrote a call as text in its last turn, and was told how to call.
+    pub(super) was_told_to_call: bool,
 }
 
 /// The report with which an execution ends.

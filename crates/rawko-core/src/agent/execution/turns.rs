@@ -1,6 +1,7 @@
 //! The turns: what follows an answer of the model, with and without calls, and when the agent is asked again.
 
 use super::calls::{SlotState, answered};
+use super::written_call::written_call;
 use super::{AllowedCall, Execution, ExecutionStep, Judgement};
 use crate::agent::prompt;
 use crate::error::{ErrorCode, ErrorInfo};
@@ -43,6 +44,7 @@ impl Execution {
             return self.turn_without_calls(stop_reason);
         }
         self.record.was_silent = false;
+        self.record.was_told_to_call = false;
         let slots =
             calls.into_iter().map(|call| self.slot(call, stop_reason, plan, &mut judge, notes)).collect();
         self.calls.begin(slots);
@@ -70,14 +72,20 @@ impl Execution {
             return if has_turns { ExecutionStep::Ask } else { self.out_of_turns() };
         }
         let silent = self.record.last_text().trim().is_empty();
-        let nudge = match stop_reason {
-            StopReason::MaxTokens => Some(prompt::CUT_OFF),
-            _ if silent && !self.record.was_silent => Some(prompt::SAID_NOTHING),
+        let offered = self.dialogue.log().tools.iter().map(|tool| tool.name.as_str());
+        let written =
+            written_call(self.record.last_text(), offered).filter(|_| !self.record.was_told_to_call);
+        let nudge = match (stop_reason, written) {
+            (StopReason::MaxTokens, _) => Some(prompt::CUT_OFF.to_owned()),
+            (_, Some(tool)) => Some(prompt::wrote_a_call(tool)),
+            _ if silent && !self.record.was_silent => Some(prompt::SAID_NOTHING.to_owned()),
             _ => None,
         };
+        let is_told = written.is_some() && stop_reason != StopReason::MaxTokens;
         match nudge {
             Some(words) if has_turns => {
                 self.record.was_silent = silent;
+                self.record.was_told_to_call = is_told;
                 self.dialogue.say(std::iter::once(Content::text(words)).chain(self.inbox.take_messages()));
                 ExecutionStep::Ask
             }

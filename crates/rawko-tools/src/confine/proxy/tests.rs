@@ -92,7 +92,8 @@ fn others_are_refused_and_recorded_for_the_command() {
     let answer = trial.ask("CONNECT index.crates.io:443 HTTP/1.1\r\n\r\n");
     assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
     let words = "The sandbox refused index.crates.io: permissions.net does not grant it. Do without it, or name \
-                 it in your report: the user can add `cargo` (all hosts of that package manager) or `index.crates.io`.";
+                 it in your report: the user can add `cargo` (all hosts of that package manager) or `index.crates.io`, \
+                 or for one run: --allow-net=cargo.";
     assert!(answer.ends_with(&format!("\r\n\r\n{words}\n")), "{answer}");
     // A body that is not read does not lose the refusal.
     let body = "x".repeat(500_000);
@@ -141,7 +142,7 @@ fn a_granted_name_that_leads_home_is_refused() {
         let answer = trial.ask(&format!("CONNECT {host}:{port} HTTP/1.1\r\n\r\n"));
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{host}: {answer}");
     }
-    assert!(trial.refused().contains("the user can add `169.254.169.254`."));
+    assert!(trial.refused().contains("the user can add `169.254.169.254`, or"));
 }
 
 #[test]

@@ -363,7 +363,7 @@ fn a_fifo_for_an_ignore_file_makes_git_wait_but_not_for_ever() {
     rustix::fs::mknodat(rustix::fs::CWD, bench.path(".gitignore"), fifo, mode, 0).unwrap();
     let git = Git::find(std::env::var_os("PATH").as_deref(), &bench.project(), &Default::default()).unwrap();
     let place = WorkTree::find(&bench.project(), &git, &UserFolders::default()).unwrap();
-    let scratch = Scratch::new(ObjectFormat::Sha1).unwrap();
+    let scratch = Scratch::new(ObjectFormat::Sha1, &bench.project()).unwrap();
     let error = scratch
         .ask(&git, "lists the files", &scratch.objects(), &[])
         .env("GIT_WORK_TREE", &place.project)

@@ -59,6 +59,24 @@ fn fields(asked: &Asked) -> Checked {
 }
 
 fn tools(asked: &Asked) -> Checked {
+    // <https://github.com/anthropics/claude-code/issues/5973>
+    for (at, schema) in asked.json["tools"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .enumerate()
+        .filter_map(|(at, tool)| Some((at, tool.get("input_schema")?)))
+    {
+        let combined = ["oneOf", "allOf", "anyOf"].iter().any(|key| schema.get(key).is_some());
+        if combined {
+            return Err(format!(
+                "tools.{at}.custom.input_schema: input_schema does not support oneOf, allOf, or anyOf at the top level"
+            ));
+        }
+        if schema["type"] != "object" {
+            return Err(format!("tools.{at}.custom.input_schema.type: Field required"));
+        }
+    }
     let names = asked.tool_names();
     for (at, name) in names.iter().enumerate() {
         if !super::messages::is_name(name, 128) {
