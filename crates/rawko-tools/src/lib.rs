@@ -19,6 +19,7 @@ mod glob;
 mod grep;
 mod line_numbers;
 mod miscopied;
+mod mounts;
 mod named_files;
 mod nearest;
 pub mod picture;

@@ -36,7 +36,8 @@ impl NamedFiles {
 
     /// Those that are other ones now: written, new or gone.
     pub(crate) fn changed(self) -> Vec<String> {
-        let changed = self.before.into_iter().filter(|(name, before)| Stamp::of(&self.root.join(name)) != *before);
+        let changed =
+            self.before.into_iter().filter(|(name, before)| Stamp::of(&self.root.join(name)) != *before);
         changed.map(|(name, _)| name).collect()
     }
 }
@@ -87,7 +88,8 @@ mod tests {
         }
         let command = command.replace("ROOT", root.to_str().unwrap());
         let named = NamedFiles::before(&command, &root);
-        let run = std::process::Command::new("bash").args(["-c", &command]).current_dir(&root).output().unwrap();
+        let run =
+            std::process::Command::new("bash").args(["-c", &command]).current_dir(&root).output().unwrap();
         assert!(run.status.success(), "{command}: {run:?}");
         assert_eq!(named.changed(), expected, "{command}");
     }
@@ -98,7 +100,10 @@ mod tests {
         check("cat a.py; echo more words >> ./new.md", &["new.md"]);
         check("cd src && sed -i 's/old/new/' b.py", &["src/b.py"]);
         check("echo x > ROOT/src/b.py", &["src/b.py"]);
-        check("python3 - <<'E'\nfrom pathlib import Path\nPath('src/b.py').write_text('x')\nE", &["src/b.py"]);
+        check(
+            "python3 - <<'E'\nfrom pathlib import Path\nPath('src/b.py').write_text('x')\nE",
+            &["src/b.py"],
+        );
         check("mv a.py c.py && rm Makefile", &["a.py", "c.py", "Makefile"]);
     }
 
