@@ -32,7 +32,8 @@ fn bash(command: &str, exit: i32, output: &str) -> Act {
     let output = if output.is_empty() { "(no output)" } else { output };
     let writes = ["> ", "sed -i", "touch ", "cp "].iter().any(|part| command.contains(part));
     let line = command.lines().next().unwrap_or_default();
-    let words = line.split([' ', ';']).filter(|word| word.contains(char::is_alphabetic) && !word.contains('<'));
+    let words =
+        line.split([' ', ';']).filter(|word| word.contains(char::is_alphabetic) && !word.contains('<'));
     let changed = writes.then(|| words.last()).flatten();
     let outcome = ToolOutcome {
         exit_code: Some(exit),
@@ -150,7 +151,9 @@ fn new_useless_commands() {
     // New names of files are no work either.
     let new_files = ["touch NAME", "cp a.txt NAME", "echo NAME > NAME.md"];
     for command in new_files {
-        check_ends_within(MOST_CALLS_IN_NEW_PLACES, |turn| bash(&command.replace("NAME", &words(turn)), 0, ""));
+        check_ends_within(MOST_CALLS_IN_NEW_PLACES, |turn| {
+            bash(&command.replace("NAME", &words(turn)), 0, "")
+        });
     }
 }
 
@@ -256,7 +259,11 @@ fn mass_edits() {
             let old = format!("def {}(self, old): pass", words(turn));
             let input =
                 json!({"file_path": "a.py", "old_string": old, "new_string": old.replace("old", "new")});
-            act("Edit", input, ToolOutcome { files_modified: vec!["a.py".into()], ..ToolOutcome::ok("edited") })
+            act(
+                "Edit",
+                input,
+                ToolOutcome { files_modified: vec!["a.py".into()], ..ToolOutcome::ok("edited") },
+            )
         },
         180,
     );

@@ -175,7 +175,8 @@ impl LoopDetector {
 
     /// The user takes the run up again that was stopped: the counts begin anew. What was written and seen stays known.
     pub(super) fn taken_up(&mut self) {
-        let (novelty, mut executions) = (std::mem::take(&mut self.novelty), std::mem::take(&mut self.executions));
+        let (novelty, mut executions) =
+            (std::mem::take(&mut self.novelty), std::mem::take(&mut self.executions));
         executions.made_progress();
         *self = Self { novelty, executions, ..Self::default() };
     }

@@ -334,7 +334,8 @@ mod tests {
 
     fn bash(novelty: &mut Novelty, command: &str, exit: i32, output: &str) -> (Progress, Option<u32>) {
         // As the tool sees it.
-        let changed = command.split_once("> ").map(|(_, rest)| rest.split([' ', '\n']).next().unwrap_or_default());
+        let changed =
+            command.split_once("> ").map(|(_, rest)| rest.split([' ', '\n']).next().unwrap_or_default());
         let outcome = ToolOutcome {
             exit_code: Some(exit),
             is_error: exit != 0,
@@ -465,7 +466,14 @@ mod tests {
         );
         // By chance.
         check_better(
-            &[('+', 1, "one"), ('+', 0, "ok"), ('+', 1, "one"), ('+', 0, "ok"), ('+', 1, "one"), ('+', 0, "ok")],
+            &[
+                ('+', 1, "one"),
+                ('+', 0, "ok"),
+                ('+', 1, "one"),
+                ('+', 0, "ok"),
+                ('+', 1, "one"),
+                ('+', 0, "ok"),
+            ],
             &[false, true, false, false, false, false],
         );
     }
@@ -477,7 +485,12 @@ mod tests {
             novelty.writes += 1;
             let exit_code = Some(i32::from(!passes));
             let output = if passes { "ok" } else { "failed" }.to_owned();
-            novelty.judge_check(&CommandRun { command: "make".into(), exit_code, output, ..CommandRun::default() })
+            novelty.judge_check(&CommandRun {
+                command: "make".into(),
+                exit_code,
+                output,
+                ..CommandRun::default()
+            })
         };
         assert_eq!([check(false), check(true)], [Progress::NewOutput, Progress::Better]);
     }
@@ -500,11 +513,7 @@ mod tests {
         assert_eq!(run("sed -i s/one/two/ a.py", &[], ""), (Progress::NewChange, None));
         assert_eq!(run("uv run pytest -q | tail -5", &[1, 0], "b failed"), (Progress::None, Some(2)));
         assert_eq!(run("mv b.py c.py", &[], ""), (Progress::None, None));
-        assert_eq!(
-            run("uv run pytest -q | tail -5", &[0, 0], "b failed"),
-            (Progress::Better, None),
-            "green"
-        );
+        assert_eq!(run("uv run pytest -q | tail -5", &[0, 0], "b failed"), (Progress::Better, None), "green");
     }
 
     #[test]

@@ -66,7 +66,8 @@ impl Stagnation {
     /// What there is to say of it, if it is worth saying.
     pub(super) fn noticed(&self) -> Option<Repetition> {
         if UNPROVEN.patience(self.unproven.calls) > IDLE.patience(self.idle.calls) {
-            let what = "a model call with no check that is better than ever, and no plan step settled by a change";
+            let what =
+                "a model call with no check that is better than ever, and no plan step settled by a change";
             return UNPROVEN.noticed(self.unproven.calls, what);
         }
         let what = "a model call with no check that is better than ever, no plan step settled by a change, and no change \
