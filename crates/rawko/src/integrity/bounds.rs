@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(judged.integrity.unwrap().result, expected, "{bounds:?}: {original:?}");
         match (problem, original.problem) {
             (None, None) => {
-                assert!(original.runs.iter().all(|run| run.passed()) && !original.runs.is_empty())
+                assert!(original.runs.iter().all(|run| run.passed()) && !original.runs.is_empty());
             }
             (Some(expected), Some(said)) => assert!(said.contains(expected), "{said}"),
             (expected, said) => panic!("{expected:?} was expected: {said:?}"),
