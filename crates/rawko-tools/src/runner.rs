@@ -132,10 +132,8 @@ impl CommandRunner {
     /// what lies below that.
     #[must_use]
     pub fn has_views(&self) -> bool {
-        let has_no_signs =
-            !self.root.as_os_str().as_encoded_bytes().iter().any(|byte| b":,\\".contains(byte));
         matches!(&self.confined, Ok(Some(confined)) if confined.sandbox.offer().layers)
-            && has_no_signs
+            && !self.has_signs()
             && !mounts::are_inside(&self.root)
     }
 
@@ -144,9 +142,14 @@ impl CommandRunner {
     #[must_use]
     pub fn has_layers(&self) -> bool {
         match &self.confined {
-            Ok(Some(confined)) => confined.sandbox.offer().layers,
+            Ok(Some(confined)) => confined.sandbox.offer().layers && !self.has_signs(),
             Ok(None) | Err(_) => true,
         }
+    }
+
+    /// Whether something in the project's path means something to an overlay file system.
+    fn has_signs(&self) -> bool {
+        self.root.as_os_str().as_encoded_bytes().iter().any(|byte| b":,\\".contains(byte))
     }
 
     /// The same, with a Go that names each test: it only does if it is asked to, and what is not named is not counted.
