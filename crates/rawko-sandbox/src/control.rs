@@ -83,7 +83,7 @@ pub struct Shared {
     user: OwnedFd,
     net: OwnedFd,
     /// Holds what is seen of the file system. Each command changes a copy.
-    mount: OwnedFd,
+    mount: Option<OwnedFd>,
     base: Vec<Step>,
     temporary: PathBuf,
 }
@@ -92,7 +92,13 @@ impl Shared {
     /// Whether a command of this plan sees the file system as it was built here.
     #[must_use]
     pub fn has_base_of(&self, plan: &Plan) -> bool {
-        self.base == plan.base && self.temporary == plan.temporary
+        self.mount.is_some() && self.base == plan.base && self.temporary == plan.temporary
+    }
+
+    /// Lets go of what is seen of the file system: what it mounts is not mounted twice, and what its layers hold is removed
+    /// with them.
+    pub fn forget_base(&mut self) {
+        self.mount = None;
     }
 }
 
@@ -126,7 +132,7 @@ impl Control {
         keeps: Option<BorrowedFd<'_>>,
     ) -> io::Result<()> {
         let mut descriptors = shared.map_or_else(Vec::new, |shared| {
-            let mount = shared.has_base_of(plan).then(|| shared.mount.as_fd());
+            let mount = shared.mount.as_ref().filter(|_| shared.has_base_of(plan)).map(AsFd::as_fd);
             [shared.user.as_fd(), shared.net.as_fd()].into_iter().chain(mount).collect()
         });
         descriptors.extend(keeps);
@@ -214,6 +220,7 @@ impl Control {
             (None, Some(known)) => (known.user.try_clone()?, known.net.try_clone()?),
             (None, None) => return Ok(None),
         };
+        let mount = Some(mount);
         let shared = Shared { user, net, mount, base: plan.base.clone(), temporary: plan.temporary.clone() };
         Ok(Some((shared, received.next().map(TcpListener::from))))
     }

@@ -21,6 +21,7 @@ mod grep;
 mod line_numbers;
 mod look_alike;
 mod miscopied;
+mod mounts;
 mod named_files;
 mod nearest;
 pub mod picture;

@@ -14,6 +14,7 @@ use rawko_core::facts::{CommandRun, parse_test_counts};
 
 use crate::confine::{Confined, Sandbox};
 use crate::confinement::Confinement;
+use crate::mounts;
 use crate::process::{
     Cause, CommandLine, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, Program, environment,
 };
@@ -127,12 +128,13 @@ impl CommandRunner {
     }
 
     /// Whether other files can be laid over the project for a command: in a sandbox of rawko's own namespaces, if nothing in
-    /// the project's path means something to an overlay file system.
+    /// the project's path means something to an overlay file system, and nothing is mounted in the project: an overlay shows
+    /// what lies below that.
     #[must_use]
     pub fn has_views(&self) -> bool {
-        let has_no_signs =
-            !self.root.as_os_str().as_encoded_bytes().iter().any(|byte| b":,\\".contains(byte));
-        matches!(&self.confined, Ok(Some(confined)) if confined.sandbox.offer().layers) && has_no_signs
+        matches!(&self.confined, Ok(Some(confined)) if confined.sandbox.offer().layers)
+            && !self.has_signs()
+            && !mounts::are_inside(&self.root)
     }
 
     /// Whether a command can write to a folder that is not granted to it: what it writes is kept apart, or nothing confines
@@ -140,9 +142,14 @@ impl CommandRunner {
     #[must_use]
     pub fn has_layers(&self) -> bool {
         match &self.confined {
-            Ok(Some(confined)) => confined.sandbox.offer().layers,
+            Ok(Some(confined)) => confined.sandbox.offer().layers && !self.has_signs(),
             Ok(None) | Err(_) => true,
         }
+    }
+
+    /// Whether something in the project's path means something to an overlay file system.
+    fn has_signs(&self) -> bool {
+        self.root.as_os_str().as_encoded_bytes().iter().any(|byte| b":,\\".contains(byte))
     }
 
     /// The same, with a Go that names each test: it only does if it is asked to, and what is not named is not counted.

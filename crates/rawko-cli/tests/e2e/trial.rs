@@ -28,6 +28,8 @@ enum Machine {
     Container,
     /// Namespaces for who has rights, as bubblewrap has.
     Bubblewrap,
+    /// What a shell script left.
+    After(&'static str),
 }
 
 /// A project, a server, and how the binary is started.
@@ -132,6 +134,13 @@ impl Trial {
         self
     }
 
+    /// Where this was done first by a shell in the project, in name spaces of its own: it mounts something, or knows one
+    /// user and one group alone.
+    pub(crate) fn after(mut self, script: &'static str) -> Self {
+        self.machine = Machine::After(script);
+        self
+    }
+
     /// Without a key in the environment.
     pub(crate) fn without_key(mut self) -> Self {
         self.with_key = false;
@@ -206,13 +215,18 @@ impl Trial {
     /// The binary, told where the server is.
     fn asking(&self) -> Command {
         let without = match self.machine {
-            Machine::Full => None,
+            Machine::Full | Machine::After(_) => None,
             // Who has this right needs no namespace of users to make the others.
             Machine::Container => Some("setpriv --bounding-set -sys_admin"),
             Machine::Bubblewrap => Some(""),
         };
         let rawko = World::binary();
         let mut command = self.program(if without.is_some() { "unshare" } else { &rawko });
+        if let Machine::After(script) = self.machine {
+            command = self.program("unshare");
+            let script = format!("{script} && exec \"$0\" \"$@\"");
+            command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script, &rawko]);
+        }
         if let Some(without) = without {
             let forbid =
                 format!("echo 0 > /proc/sys/user/max_user_namespaces && exec {without} \"$0\" \"$@\"");

@@ -261,6 +261,12 @@ impl Sandbox {
         }
         // Held until the first command of an agent has made its network, so that the second finds it.
         let mut networks = self.networks();
+        // Two mounts with one upper folder would be undefined. Another command that runs has the old one for itself.
+        if let Some(shared) = networks.get_mut(who).and_then(|network| Arc::get_mut(&mut network.shared))
+            && !shared.has_base_of(plan)
+        {
+            shared.forget_base();
+        }
         let known = networks.get(who).map(|network| Arc::clone(&network.shared));
         if let Some(shared) = known.as_deref().filter(|shared| shared.has_base_of(plan)) {
             drop(networks);

@@ -81,6 +81,13 @@ impl Builder<'_> {
         }
         let mut view: Vec<Step> = self.pins(&kept).into_iter().map(Step::Pin).collect();
         view.extend(kept);
+        if self.changes.is_some() {
+            // Changes to the project are thrown away, and what is protected in it need not be there: other files lie over it.
+            let root = self.access.root();
+            view.retain(
+                |step| !matches!(step, Step::Protect(path) | Step::Pin(path) if path.starts_with(root)),
+            );
+        }
         Ok((base, view))
     }
 

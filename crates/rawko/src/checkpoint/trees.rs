@@ -268,11 +268,12 @@ impl Trees {
         choose: &dyn Fn(&str) -> Version,
     ) -> Result<Vec<String>, CheckpointError> {
         let entries = |path: &str| (self.first.get(path.as_bytes()), self.now.get(path.as_bytes()));
-        self.write(to, &|path| match (choose(path), entries(path)) {
+        let differs = |path: &str| match (choose(path), entries(path)) {
             (Version::Now, _) => Version::Neither,
             (Version::First, (first, now)) if first == now => Version::Neither,
             (version, _) => version,
-        })?;
+        };
+        self.write(to, &differs, &mut |_| Ok(()))?;
         let present = self.now.keys().filter_map(|path| String::from_utf8(path.clone()).ok());
         let is_gone = |path: &String| match choose(path) {
             Version::Neither => true,
@@ -282,11 +283,17 @@ impl Trees {
         Ok(present.filter(is_gone).collect())
     }
 
-    /// Writes a tree into the empty folder `to`, of the version that `choose` names for each file.
+    /// Writes a tree into the empty folder `to`, of the version that `choose` names for each file. `spend` is asked before
+    /// so many bytes are written.
     ///
     /// # Errors
-    /// If a file cannot be read or written.
-    pub(crate) fn write(&self, to: &Path, choose: &dyn Fn(&str) -> Version) -> Result<(), CheckpointError> {
+    /// If a file cannot be read or written, and what `spend` says.
+    pub(crate) fn write(
+        &self,
+        to: &Path,
+        choose: &dyn Fn(&str) -> Version,
+        spend: &mut dyn FnMut(u64) -> Result<(), CheckpointError>,
+    ) -> Result<(), CheckpointError> {
         let restorer = Restorer::new(to, self.scratch.path())?;
         let put = |path: &[u8], entry: &TreeEntry, content: &[u8]| {
             let wrong = |why: String| {
@@ -308,6 +315,7 @@ impl Trees {
                 Version::Neither => None,
                 Version::Content(content) => {
                     if let Some(entry) = self.now.get(path).or_else(|| self.first.get(path)) {
+                        spend(content.len() as u64)?;
                         put(path, entry, &content)?;
                     }
                     None
@@ -318,6 +326,7 @@ impl Trees {
         for batch in chosen.chunks(BATCH) {
             let ids: Vec<&str> = batch.iter().map(|(_, entry)| entry.id.as_str()).collect();
             for ((path, entry), content) in batch.iter().zip(self.contents(&ids)?) {
+                spend(content.len() as u64)?;
                 put(path, entry, &content)?;
             }
         }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use super::VerifyPlan;
+use super::bounds::Bounds;
 use super::replica::Replica;
 use super::toolchain::Toolchain;
 use crate::checkpoint::{Checkpoints, Version};
@@ -35,6 +36,8 @@ pub(super) struct BaselineRun {
     pub(super) project: PathBuf,
     /// Where results are kept, if the user has a folder for that.
     pub(super) kept: Option<PathBuf>,
+    /// What the copy may cost, but for its time: nobody waits for it.
+    pub(super) bounds: Bounds,
 }
 
 /// A stored result.
@@ -52,7 +55,7 @@ impl BaselineRun {
     }
 
     async fn run_to_the_end(self) -> Option<Baseline> {
-        let Self { checkpoints, runner, plan, toolchain, project, kept } = self;
+        let Self { checkpoints, runner, plan, toolchain, project, kept, bounds } = self;
         let key = key(&project, &plan, &toolchain);
         let (wanted, folder) = (key.clone(), kept.clone());
         let made = tokio::task::spawn_blocking(move || {
@@ -61,8 +64,8 @@ impl BaselineRun {
             if let Some(found) = folder.and_then(|folder| find(&folder, &wanted, &tree)) {
                 return Some(Err(found));
             }
-            let replica =
-                Replica::new(&trees, &|_| Version::First, &toolchain.entries, &BTreeSet::new(), false);
+            let (none, bounds) = (BTreeSet::new(), bounds.within(TIME));
+            let replica = Replica::new(&trees, &|_| Version::First, &toolchain.entries, &none, false, bounds);
             Some(Ok((tree, replica.ok()?)))
         });
         let (tree, replica) = match made.await.ok().flatten()? {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rawko_core::facts::{CheckResult, CommandRun, OtherCheck, Proof, Verification};
-use rawko_core::integrity::{Baseline, OriginalRun};
+use rawko_core::integrity::Baseline;
 
 use super::comparison::Comparison;
 use super::elsewhere::Elsewhere;
@@ -60,23 +60,27 @@ impl IntegrityGuard {
         others
     }
 
-    /// Finds new tests that fail without the change, where nothing failed before. What failed or fails in a copy counts only
-    /// if all passes in a copy of the tree as it is.
+    /// Finds new tests that fail without the change, where nothing failed before. What failed or fails in another place
+    /// counts only if all passes there on the tree as it is: the baseline is that of a copy. `passed_in` says whether the
+    /// original checks passed in a view or in a copy.
     pub(super) async fn what_it_proves(
         &self,
         plan: &VerifyPlan,
         comparison: &Arc<Comparison>,
         mut verification: Verification,
+        passed_in_view: Option<bool>,
     ) -> Verification {
         if verification.proof() == Some(Proof::Regression)
             && let Some(baseline) = &verification.baseline
         {
             verification.new_tests = self.new_tests(plan, comparison, baseline).await;
         }
-        let copies_pass = verification.original.as_ref().is_some_and(OriginalRun::passed);
+        let views = verification.baseline.as_ref().is_none_or(Baseline::passed);
+        let is_known =
+            passed_in_view == Some(views) || (passed_in_view == Some(false) && !self.runner.has_views());
         if verification.proof() == Some(Proof::Task)
-            && !copies_pass
-            && !self.passes_in_a_copy(plan, comparison).await
+            && !is_known
+            && !self.passes_elsewhere(plan, comparison, views).await
         {
             verification.new_tests.clear();
             verification.baseline = verification.baseline.filter(Baseline::passed);
@@ -117,10 +121,17 @@ impl IntegrityGuard {
         failed.flat_map(named).take(LISTED).collect()
     }
 
-    /// Whether the commands pass in a copy of the tree as it is. Else what failed in a copy of the first tree says nothing: it
-    /// may have lacked what git ignores.
-    pub(super) async fn passes_in_a_copy(&self, plan: &VerifyPlan, comparison: &Arc<Comparison>) -> bool {
-        let Some(now) = self.elsewhere(comparison, |_, _| Version::Now).await else { return false };
+    /// Whether the commands pass in a view, or else a copy, of the tree as it is. Otherwise what failed in one of another tree
+    /// says nothing: it may have lacked what git ignores.
+    pub(super) async fn passes_elsewhere(
+        &self,
+        plan: &VerifyPlan,
+        comparison: &Arc<Comparison>,
+        views: bool,
+    ) -> bool {
+        let means = self.means(views);
+        let now = Elsewhere::new(&self.runner, comparison, |_| Version::Now, BTreeSet::new(), false, means);
+        let Ok(now) = now.await else { return false };
         let runs = now.run(&self.runner, &plan.commands, plan.timeout.min(TIME)).await;
         now.remove().await;
         runs.iter().all(CommandRun::passed)
@@ -134,7 +145,8 @@ impl IntegrityGuard {
     ) -> Option<Elsewhere> {
         let fates = comparison.trees.fates();
         let choose = |path: &str| fates.get(path).map_or(Version::Now, |fate| choose(path, *fate));
-        Elsewhere::new(&self.runner, comparison, choose, BTreeSet::new(), false).await.ok()
+        let means = self.means(true);
+        Elsewhere::new(&self.runner, comparison, choose, BTreeSet::new(), false, means).await.ok()
     }
 }
 

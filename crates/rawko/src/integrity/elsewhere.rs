@@ -7,6 +7,7 @@ use std::time::Duration;
 use rawko_core::facts::CommandRun;
 use rawko_tools::CommandRunner;
 
+use super::bounds::Bounds;
 use super::comparison::Comparison;
 use super::replica::Replica;
 use super::view::View;
@@ -17,6 +18,15 @@ use crate::checkpoint::{CheckpointError, Version};
 pub(super) enum Elsewhere {
     View(View),
     Copy(Replica),
+}
+
+/// How another tree may be made.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Means {
+    /// Whether it may be a view.
+    pub(super) views: bool,
+    /// What a copy may cost.
+    pub(super) bounds: Bounds,
 }
 
 impl Elsewhere {
@@ -31,6 +41,7 @@ impl Elsewhere {
         choose: impl Fn(&str) -> Version,
         avoided: BTreeSet<String>,
         with_programs: bool,
+        means: Means,
     ) -> Result<Self, String> {
         let paths = comparison.trees.fates().into_keys();
         let versions: Arc<BTreeMap<String, Version>> = Arc::new(
@@ -57,12 +68,13 @@ impl Elsewhere {
                     let view = View::new(trees, &choose, entries, &avoided, with_target)?;
                     Self::View(view.with_programs(programs)?)
                 } else {
-                    let copy = Replica::new(trees, &choose, entries, &avoided, with_target)?;
+                    let copy = Replica::new(trees, &choose, entries, &avoided, with_target, means.bounds)?;
                     Self::Copy(copy.with_programs(programs)?)
                 })
             })
         };
-        if runner.has_views()
+        if means.views
+            && runner.has_views()
             && let Ok(Ok(Self::View(view))) = make(true).await
         {
             if view.works(runner).await {
@@ -81,6 +93,11 @@ impl Elsewhere {
             Ok(made) => made.map_err(|error| wrong(&error)),
             Err(error) => Err(wrong(&error)),
         }
+    }
+
+    /// Whether it is a view.
+    pub(super) const fn is_view(&self) -> bool {
+        matches!(self, Self::View(_))
     }
 
     /// Runs commands there, in order. What they print names the project's own folder.

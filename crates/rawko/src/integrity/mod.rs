@@ -6,6 +6,7 @@
 
 mod adopted;
 mod baseline;
+mod bounds;
 mod comparison;
 mod copies;
 mod counts;
@@ -41,9 +42,10 @@ use tokio::task::JoinSet;
 use crate::checkpoint::{CheckpointError, Checkpoints, Fault, Version};
 use adopted::Adopted;
 use baseline::BaselineRun;
+use bounds::Bounds;
 use comparison::Comparison;
 use counts::{miscounted, uncounted};
-use elsewhere::Elsewhere;
+use elsewhere::{Elsewhere, Means};
 use kinds::CheckFiles;
 pub(crate) use kinds::check_glob;
 use toolchain::{Place, Toolchain};
@@ -108,6 +110,8 @@ pub(crate) struct IntegrityGuard {
     /// When the commands of the newest verification began, in nanoseconds.
     commands_began: Mutex<Option<i128>>,
     baseline: Mutex<Begun>,
+    /// What a copy of the project may cost.
+    bounds: Bounds,
 }
 
 /// Commands that run, or ran, on the first tree. What is dropped ends.
@@ -139,6 +143,7 @@ impl IntegrityGuard {
             before: Mutex::new(None),
             commands_began: Mutex::new(None),
             baseline: Mutex::default(),
+            bounds: Bounds::WAITED_FOR,
         }
     }
 
@@ -173,6 +178,7 @@ impl IntegrityGuard {
             toolchain: self.recorded().map(|before| (*before).clone()).unwrap_or_default(),
             project: self.project.clone(),
             kept: self.kept.clone(),
+            bounds: self.bounds,
         };
         let run = JoinSet::from_iter([run.run()]);
         *self.begun() = Begun { commands, run };
@@ -302,7 +308,7 @@ impl IntegrityGuard {
         let uncounted = uncounted(baseline.as_ref(), &verification.runs);
         // Where there were no checks, new ones cannot change how others run.
         let added = if comparison.had_checks { comparison.added.clone() } else { Vec::new() };
-        let mut original = None;
+        let (mut original, mut passed_in_view) = (None, None);
         let result = match (changed.is_empty(), plan.changed_checks) {
             (true, ChangedChecks::Allow | ChangedChecks::Deny) => IntegrityResult::Intact,
             (true, ChangedChecks::Rerun) if added.is_empty() && uncounted.is_empty() => {
@@ -311,12 +317,8 @@ impl IntegrityGuard {
             (false, ChangedChecks::Allow) => IntegrityResult::Allowed,
             (false, ChangedChecks::Deny) => IntegrityResult::Denied,
             (only_added, ChangedChecks::Rerun) => {
-                let mut run = self.run_originals(plan, &comparison, baseline.as_ref()).await;
-                // What fails in a copy says something if the present tree passes in one.
-                if !run.passed() && run.problem.is_none() && !self.passes_in_a_copy(plan, &comparison).await {
-                    let problem = "the checks fail in a copy of the project as it is now, too";
-                    run = OriginalRun { runs: Vec::new(), problem: Some(problem.to_owned()) };
-                }
+                let (run, is_view) = self.originals(plan, &comparison, baseline.as_ref()).await;
+                passed_in_view = run.passed().then_some(is_view);
                 let result = match (run.passed(), run.runs.is_empty()) {
                     // Nothing was changed or added: they would only have been counted.
                     (_, true) if only_added && added.is_empty() => IntegrityResult::Intact,
@@ -346,7 +348,7 @@ impl IntegrityGuard {
         let advice = fails.then(|| ADVICE.to_owned());
         let integrity = Some(Integrity { result, changed, more, advice });
         let judged = Verification { integrity, baseline, original, ..verification };
-        let judged = self.what_it_proves(plan, &comparison, judged).await;
+        let judged = self.what_it_proves(plan, &comparison, judged, passed_in_view).await;
         let faults = comparison.trees.faults();
         let rests_on_originals = plan.changed_checks != ChangedChecks::Allow
             && !matches!(result, IntegrityResult::Denied | IntegrityResult::OriginalsFail);
@@ -413,14 +415,41 @@ impl IntegrityGuard {
         Ok(Some(Comparison::new(trees, plan, &self.project, (&before, &now), began, adopted)))
     }
 
-    /// The original checks on the new code.
+    /// How another tree may be made.
+    const fn means(&self, views: bool) -> Means {
+        Means { views, bounds: self.bounds }
+    }
+
+    /// The original checks on the new code, and whether that was in a view. What fails says something only if the present
+    /// tree passes there. A view and a copy have limits of their own, so one is tried after the other.
+    async fn originals(
+        &self,
+        plan: &VerifyPlan,
+        comparison: &Arc<Comparison>,
+        baseline: Option<&Baseline>,
+    ) -> (OriginalRun, bool) {
+        for views in [true, false] {
+            let (run, is_view) = self.run_originals(plan, comparison, baseline, views).await;
+            let is_answer = run.passed() || run.problem.is_some();
+            if is_answer || self.passes_elsewhere(plan, comparison, views).await {
+                return (run, is_view);
+            }
+            if !is_view {
+                break;
+            }
+        }
+        let problem = "the checks fail in a copy of the project as it is now, too";
+        (OriginalRun { runs: Vec::new(), problem: Some(problem.to_owned()) }, false)
+    }
+
     async fn run_originals(
         &self,
         plan: &VerifyPlan,
         comparison: &Arc<Comparison>,
         baseline: Option<&Baseline>,
-    ) -> OriginalRun {
-        let problem = |problem: String| OriginalRun { runs: Vec::new(), problem: Some(problem) };
+        views: bool,
+    ) -> (OriginalRun, bool) {
+        let problem = |problem: String| (OriginalRun { runs: Vec::new(), problem: Some(problem) }, false);
         let lasting = &comparison.differences.lasting;
         if !lasting.is_empty() {
             let list: Vec<&str> = lasting.iter().take(3).map(|change| change.path.as_str()).collect();
@@ -428,16 +457,17 @@ impl IntegrityGuard {
         }
         let Comparison { versions, differences, .. } = &**comparison;
         let choose = |path: &str| versions.get(path).cloned().unwrap_or(Version::Now);
-        let elsewhere = Elsewhere::new(&self.runner, comparison, choose, differences.avoided(), true).await;
-        let elsewhere = match elsewhere {
+        let (avoided, means) = (differences.avoided(), self.means(views));
+        let elsewhere = match Elsewhere::new(&self.runner, comparison, choose, avoided, true, means).await {
             Ok(elsewhere) => elsewhere,
             Err(why) => return problem(why),
         };
+        let is_view = elsewhere.is_view();
         let runs = elsewhere.run(&self.counting_runner(), &plan.commands, plan.timeout).await;
         elsewhere.remove().await;
         let miscounted = miscounted(baseline, &runs, true);
         let problem = miscounted.first().map(|change| format!("`{}` {}", change.path, change.how.words()));
-        OriginalRun { runs, problem }
+        (OriginalRun { runs, problem }, is_view)
     }
 }
 

@@ -13,6 +13,7 @@ use rawko_core::facts::CommandRun;
 use rawko_core::text::without_digits;
 use rawko_tools::CommandRunner;
 
+use super::bounds::{Allowance, Bounds};
 use super::kinds::Conventions;
 use crate::checkpoint::{CheckpointError, GitFolders, Trees, Version};
 use rawko_tools::temporary::{self, TemporaryFolder};
@@ -45,14 +46,19 @@ pub(super) struct Replica {
 impl Replica {
     /// Writes the tree that `choose` picks, and adds the ignored `entries` that do not hold what is `avoided`.
     /// `with_target`: also what builds of Rust left.
+    ///
+    /// # Errors
+    /// If something cannot be read or written, or the copy would exceed its bounds.
     pub(super) fn new(
         trees: &Trees,
         choose: &dyn Fn(&str) -> Version,
         entries: &BTreeSet<String>,
         avoided: &BTreeSet<&str>,
         with_target: bool,
+        bounds: Bounds,
     ) -> Result<Self, CheckpointError> {
         temporary::remove_abandoned(trees.toplevel());
+        let mut allowance = Allowance::new(bounds);
         let wrong = |path: &Path| {
             let path = path.to_owned();
             move |error| CheckpointError::io("cannot create", &path, error)
@@ -68,7 +74,8 @@ impl Replica {
         surround(toplevel, &root, inside, &is_left_out).map_err(wrong(&root))?;
         // Without its neighbours, a project that needs them says so.
         let _ = beside(toplevel, &root);
-        trees.write(&project, choose)?;
+        let too_much = |error| CheckpointError::io("cannot copy", original, error);
+        trees.write(&project, choose, &mut |bytes| allowance.spend(bytes).map_err(too_much))?;
         // Without a repository, commands that ask git say so.
         let _ = trees.git_folders().map(|from| repository(&from, &root.join(".git")));
         for (inside, from) in trees.nested_git_folders() {
@@ -90,6 +97,7 @@ impl Replica {
                 std::fs::create_dir_all(parent).map_err(wrong(parent))?;
             }
             if to.symlink_metadata().is_err() {
+                allowance.spend(copied(&original.join(path))).map_err(too_much)?;
                 take_over(original, Path::new(path), &to).map_err(wrong(&to))?;
                 if Conventions::get().is_dependencies(name) && to.is_symlink() && layered.len() < MAX_LAYERED
                 {
@@ -207,13 +215,20 @@ fn beside(toplevel: &Path, root: &Path) -> std::io::Result<()> {
 /// Brings in something that git ignores. Commands may write to files, so these are copied; folders are large.
 fn take_over(root: &Path, inside: &Path, to: &Path) -> std::io::Result<()> {
     let from = root.join(inside);
-    match from.symlink_metadata() {
-        Ok(found) if found.is_file() && found.len() <= MAX_COPIED => copy_file(root, inside, to),
-        _ => symlink(from, to),
-    }
+    if is_copied(&from) { copy_file(root, inside, to) } else { symlink(from, to) }
 }
 
-/// Copies a file below `root`, and nothing that a link leads to: agents make links, and may not read all that rawko can.
+fn is_copied(from: &Path) -> bool {
+    from.symlink_metadata().is_ok_and(|found| found.is_file() && found.len() <= MAX_COPIED)
+}
+
+/// How many bytes of it are copied.
+fn copied(from: &Path) -> u64 {
+    if is_copied(from) { from.symlink_metadata().map_or(0, |found| found.len()) } else { 0 }
+}
+
+/// Copies a file below `root`, and nothing that a link leads to: agents make links, and may not read all that rawko can. The
+/// kernel lets both share their blocks where the file system can do that.
 fn copy_file(root: &Path, inside: &Path, to: &Path) -> std::io::Result<()> {
     let mut from = rawko_tools::open_regular_below(root, inside)?;
     let mode = from.metadata()?.permissions();

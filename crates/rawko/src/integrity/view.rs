@@ -16,7 +16,9 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use super::replica::{self, is_left_out};
 use crate::checkpoint::{CheckpointError, Trees, Version};
 
-/// How long a command may take that does nothing.
+/// A command that writes to the project's folder.
+const WRITES: &str = ": > .rawko-view && rm .rawko-view";
+/// How long it may take.
 const TRIAL: Duration = Duration::from_secs(10);
 
 /// Files to be laid over the project. What commands write goes to them.
@@ -59,9 +61,10 @@ impl View {
         Ok(self)
     }
 
-    /// Whether it can be shown here: a file system may refuse to lie above or below.
+    /// Whether it can be shown here, and written to: a file system may refuse to lie above or below, and what belongs to a
+    /// user or a group that the sandbox does not know cannot be changed.
     pub(super) async fn works(&self, runner: &CommandRunner) -> bool {
-        self.run(runner, &["true".to_owned()], TRIAL).await.iter().all(CommandRun::passed)
+        self.run(runner, &[WRITES.to_owned()], TRIAL).await.iter().all(CommandRun::passed)
     }
 
     /// Runs commands in it, in order.

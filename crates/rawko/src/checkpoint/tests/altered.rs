@@ -52,9 +52,9 @@ fn a_file_whose_object_is_another_one_is_not_read() {
         assert_eq!(faults, [(test.clone(), instead.is_none())]);
         let to = bench.outside().join("copy");
         std::fs::create_dir(&to).unwrap();
-        trees.write(&to, &|_| Version::Now).unwrap();
+        trees.write(&to, &|_| Version::Now, &mut |_| Ok(())).unwrap();
         assert_eq!(std::fs::read(to.join("test")).unwrap(), b"weakened\n");
-        assert!(trees.write(&to, &|_| Version::First).is_err());
+        assert!(trees.write(&to, &|_| Version::First, &mut |_| Ok(())).is_err());
         let error = bench.checkpoints.changes(Span::Session, DiffDetail::Lines).unwrap_err();
         let is_named = match &error {
             CheckpointError::Altered { id, .. } => instead.is_some() && *id == test,
