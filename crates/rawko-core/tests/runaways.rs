@@ -243,6 +243,55 @@ fn a_check_that_passes_by_chance() {
     });
 }
 
+/// What proves a little each time: another check that passes once, a failure that is made and mended, a plan that grows with
+/// its settled steps. It goes on for longer, and not for ever.
+#[test]
+fn small_proofs() {
+    let most = 500;
+    check_ends_within(most, |turn| {
+        let (name, is_even) = (words(turn / 3), turn % 3 == 1);
+        match turn % 3 {
+            0 => bash(&format!("pytest tests/test_{name}.py"), 1, &format!("no test {name}")),
+            _ if is_even => write(&format!("tests/test_{name}.py"), "def test(): pass"),
+            _ => bash(&format!("pytest tests/test_{name}.py"), 0, "1 passed"),
+        }
+    });
+    check_ends_within(most, |turn| {
+        let name = words(turn / 4);
+        match turn % 4 {
+            0 => write("a.py", &format!("import {name}")),
+            1 => bash("make test", 1, &format!("no module {name}")),
+            2 => write("a.py", &format!("# {name} went")),
+            _ => bash("make test", 0, "ok"),
+        }
+    });
+    check_ends_within(MOST_CALLS, |turn| match turn % 20 {
+        19 => {
+            let steps: Vec<Value> = (0..=turn / 20)
+                .map(|step| json!({"description": format!("step {}", words(step)), "status": "complete"}))
+                .collect();
+            act("UpdatePlan", json!({ "steps": steps }), ToolOutcome::default())
+        }
+        _ => bash(&format!("echo {} >> notes.md", words(turn)), 0, ""),
+    });
+}
+
+/// Tests that are mended one after the other, each with its check in the same command.
+#[test]
+fn one_test_after_the_other() {
+    check_goes_on(
+        |turn| {
+            let failed = 300 - turn;
+            bash(
+                &format!("sed -i 's/{}/{}/' a.py; python3 -m pytest -q", words(turn), words(turn + 1)),
+                1,
+                &format!("=== {failed} failed, {turn} passed in 0.{turn}s ==="),
+            )
+        },
+        280,
+    );
+}
+
 /// The same import replaced in many files, a licence above each of them.
 #[test]
 fn mass_edits() {

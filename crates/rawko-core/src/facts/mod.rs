@@ -15,7 +15,9 @@ use serde::{Deserialize, Serialize};
 pub use check::CheckResult;
 pub use command::{CommandEffect, CommandFact, CommandResult, OwnStatus};
 pub use shell::ends_with_pipe;
-pub(crate) use shell::{Examined, are_same_checks, check_lines, examine, runners_of, whole_suite_of};
+pub(crate) use shell::{
+    Examined, are_same_checks, check_lines, checks_of, examine, runners_of, whole_suite_of,
+};
 pub use test_report::{RunnerSummary, TestCounts, parse_test_counts, summarize};
 pub use verification::{CommandRun, OtherCheck, Proof, Standing, Verification};
 

@@ -85,9 +85,13 @@ pub(crate) fn whole_suite_of(command: &str, project: &str) -> Option<String> {
 /// Whether two commands run the same checks with the same arguments, whatever stands around these. Commands without known
 /// checks are the same if their texts are.
 pub(crate) fn are_same_checks(one: &str, other: &str) -> bool {
-    let checks = |command: &str| Script::read(command, 0).map(|script| script.checks()).unwrap_or_default();
-    let known = checks(one);
-    one == other || (!known.is_empty() && known == checks(other))
+    let known = checks_of(one);
+    one == other || (!known.is_empty() && known == checks_of(other))
+}
+
+/// The words of the checks in a command; empty where none is known.
+pub(crate) fn checks_of(command: &str) -> BTreeSet<Vec<String>> {
+    Script::read(command, 0).map(|script| script.checks()).unwrap_or_default()
 }
 
 /// Whether the last pipeline of a command has several members: then the command's exit status is not that of all of them.

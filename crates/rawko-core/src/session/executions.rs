@@ -6,6 +6,17 @@ use super::novelty::Progress;
 use crate::facts::TreeInspection;
 use crate::machine::{Plan, StepStatus};
 
+/// What became of the plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum PlanProgress {
+    /// Nothing.
+    None,
+    /// It is the first one, or more steps are settled.
+    Further,
+    /// Fewer steps are open than ever, by a change.
+    FewerOpen,
+}
+
 /// What the executions of a run have brought.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Executions {
@@ -20,6 +31,8 @@ pub(super) struct Executions {
     /// The most plan steps that were ever settled, and what calls have brought since.
     settled: usize,
     since_step: Progress,
+    /// The fewest steps that were ever open. A plan that grows with its settled steps comes no nearer to its end.
+    fewest_open: Option<usize>,
     /// Whether the current one brought the plan further.
     moved_plan: bool,
     /// Executions in a row without progress.
@@ -49,23 +62,34 @@ impl Executions {
         self.new_tree = Some(is_new && !inspection.execution.is_empty());
     }
 
-    /// Whether the plan is further than before, and if so, whether by a change. New words are not: it is the first one, or
-    /// more of its steps are settled and something came of the work on them.
-    pub(super) fn further(&mut self, plan: &Plan) -> Option<bool> {
+    /// How far the plan is. New words are nothing: it is further if it is the first one, or more of its steps are settled
+    /// and something came of the work on them.
+    pub(super) fn further(&mut self, plan: &Plan) -> PlanProgress {
         let is_settled = |status: StepStatus| match status {
             StepStatus::Complete | StepStatus::Skipped => true,
             StepStatus::Pending | StepStatus::InProgress | StepStatus::Failed => false,
         };
         let settled = plan.steps.iter().filter(|step| is_settled(step.status)).count();
+        let open = plan.steps.len() - settled;
         let is_first = !plan.steps.is_empty() && !std::mem::replace(&mut self.had_plan, true);
         let mut since_step = Progress::None;
         if settled > self.settled {
             self.settled = settled;
             since_step = std::mem::take(&mut self.since_step);
         }
-        let is_further = is_first || since_step > Progress::None;
-        self.moved_plan |= is_further;
-        is_further.then_some(since_step >= Progress::NewChange)
+        let has_fewer_open = self.fewest_open.is_some_and(|fewest| open < fewest);
+        if is_first || has_fewer_open {
+            self.fewest_open = Some(open);
+        }
+        if !is_first && since_step == Progress::None {
+            return PlanProgress::None;
+        }
+        self.moved_plan = true;
+        if has_fewer_open && since_step >= Progress::NewChange {
+            PlanProgress::FewerOpen
+        } else {
+            PlanProgress::Further
+        }
     }
 
     /// The current one is over. Returns whether it was progress.
@@ -78,7 +102,9 @@ impl Executions {
             // Files that were changed in a way that cannot be seen in the calls.
             Progress::NewOutput => new_tree == Some(true),
             // What was written may have been taken back.
-            Progress::NewChange | Progress::NewPlace | Progress::Better => new_tree != Some(false),
+            Progress::NewChange | Progress::NewPlace | Progress::Passed | Progress::Better => {
+                new_tree != Some(false)
+            }
         };
         self.without_progress += u32::from(!is_progress);
         is_progress

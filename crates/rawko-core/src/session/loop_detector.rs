@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest as _, Sha256};
 
-use super::executions::Executions;
+use super::executions::{Executions, PlanProgress};
 use super::novelty::{Novelty, Progress};
 use super::stagnation::Stagnation;
 use crate::arbiter::Repetition;
@@ -153,16 +153,17 @@ impl LoopDetector {
 
     /// The plan as it is now, during an execution or at its end.
     pub(super) fn plan_is(&mut self, plan: &Plan) {
-        let Some(by_change) = self.executions.further(plan) else { return };
-        self.learned();
-        if by_change {
-            self.stagnation.proven();
+        match self.executions.further(plan) {
+            PlanProgress::None => return,
+            PlanProgress::Further => {}
+            PlanProgress::FewerOpen => self.stagnation.proven(),
         }
+        self.learned();
     }
 
-    /// A person allowed what the agent's permissions do not grant.
+    /// What the agent's permissions do not grant was allowed.
     pub(super) fn approved(&mut self) {
-        self.stagnation.proven();
+        self.stagnation.proven_cheaply();
     }
 
     /// Rawko ran the checks.

@@ -38,7 +38,9 @@ pub(super) enum Progress {
     NewChange,
     /// A change in a place that the run had not changed: text of the beginning, or a file for the first time.
     NewPlace,
-    /// A check is better than it ever was.
+    /// A check passes for the first time, or again.
+    Passed,
+    /// Fewer tests fail than ever.
     Better,
 }
 
@@ -217,7 +219,12 @@ impl Novelty {
     ) -> (Progress, Option<u32>) {
         let failed = ran.failed;
         let exit = format!("{:?}", ran.exit_code);
-        let key = print(words(&without_figures(command)));
+        let checks = facts::checks_of(command);
+        let key = match checks.is_empty() {
+            true => print(words(&without_figures(command))),
+            // Whatever stands around them, such as an edit in the same command.
+            false => print(checks.iter().flatten().map(|word| without_figures(word))),
+        };
         let before = self.checks.get(&key).copied();
         let fewest_before = before.and_then(|before| before.fewest_failed);
         let mut now = CheckRecord {
@@ -236,7 +243,8 @@ impl Novelty {
             None => Progress::NewOutput,
             // What differs is there by chance.
             Some(before) if before.writes == now.writes && before.result != now.result => Progress::None,
-            Some(before) if is_better(&before, &now, ran.failed_tests) => Progress::Better,
+            Some(before) if passes_anew(&before, &now) => Progress::Passed,
+            Some(before) if fails_less(&before, &now, ran.failed_tests) => Progress::Better,
             Some(before) if before.result == now.result => {
                 now.alike = before.alike + u32::from(failed && before.changes != now.changes);
                 let has_other_figures = before.exact != now.exact && before.writes != now.writes;
@@ -260,18 +268,17 @@ impl Novelty {
     }
 }
 
-/// Whether a check that was `before` is better now, after something was written.
-fn is_better(before: &CheckRecord, now: &CheckRecord, failed_tests: Option<u64>) -> bool {
-    let has_changed = before.changes != now.changes;
-    match (before.failed, now.failed) {
-        (true, false) if !before.has_passed => before.writes != now.writes,
-        (true, false) => before.failed_anew && has_changed,
-        (true, true) => {
-            let fewest = before.fewest_failed;
-            has_changed && failed_tests.is_some_and(|now| fewest.is_none_or(|fewest| now < fewest))
-        }
-        (false, _) => false,
-    }
+/// Whether a check passes for the first time after something was written, or again after a failure that was not seen before
+/// and new text.
+fn passes_anew(before: &CheckRecord, now: &CheckRecord) -> bool {
+    let again = before.failed_anew && before.changes != now.changes;
+    before.failed && !now.failed && (again || (!before.has_passed && before.writes != now.writes))
+}
+
+/// Whether fewer tests fail than ever, after new text, or their number is known for the first time.
+fn fails_less(before: &CheckRecord, now: &CheckRecord, failed_tests: Option<u64>) -> bool {
+    let is_less = |now: u64| before.fewest_failed.is_none_or(|fewest| now < fewest);
+    before.failed && now.failed && before.changes != now.changes && failed_tests.is_some_and(is_less)
 }
 
 /// What a command printed: without what the shell tool adds, and without what stands in the command itself.
@@ -436,7 +443,7 @@ mod tests {
             .map(|(write_before, exit, output)| {
                 number += usize::from(*write_before == '+');
                 write(&mut novelty, "a", &format!("some {}", "y".repeat(number)));
-                bash(&mut novelty, "pytest", *exit, output).0 == Progress::Better
+                bash(&mut novelty, "pytest", *exit, output).0 >= Progress::Passed
             })
             .collect();
         assert_eq!(better, expected, "{runs:?}");
@@ -492,7 +499,7 @@ mod tests {
                 ..CommandRun::default()
             })
         };
-        assert_eq!([check(false), check(true)], [Progress::NewOutput, Progress::Better]);
+        assert_eq!([check(false), check(true)], [Progress::NewOutput, Progress::Passed]);
     }
 
     #[test]
@@ -513,19 +520,19 @@ mod tests {
         assert_eq!(run("sed -i s/one/two/ a.py", &[], ""), (Progress::NewChange, None));
         assert_eq!(run("uv run pytest -q | tail -5", &[1, 0], "b failed"), (Progress::None, Some(2)));
         assert_eq!(run("mv b.py c.py", &[], ""), (Progress::None, None));
-        assert_eq!(run("uv run pytest -q | tail -5", &[0, 0], "b failed"), (Progress::Better, None), "green");
+        assert_eq!(run("uv run pytest -q | tail -5", &[0, 0], "b failed"), (Progress::Passed, None), "green");
     }
 
     #[test]
     fn another_failure_without_new_text_is_no_change() {
-        use Progress::{Better, NewOutput};
+        use Progress::{NewOutput, Passed};
         let mut novelty = Novelty::default();
         bash(&mut novelty, "make test", 1, "no rule");
         let progress = [(1, "ka lo"), (1, "mi"), (0, "nu"), (1, "pe")].map(|(exit, output)| {
             bash(&mut novelty, "mv a b", 0, "");
             bash(&mut novelty, "make test", exit, output).0
         });
-        assert_eq!(progress, [NewOutput, NewOutput, Better, NewOutput]);
+        assert_eq!(progress, [NewOutput, NewOutput, Passed, NewOutput]);
     }
 
     #[test]
