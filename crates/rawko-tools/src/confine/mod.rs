@@ -13,6 +13,7 @@ mod git_settings;
 mod held;
 mod helper;
 mod index;
+mod listeners;
 mod machine;
 mod new_repositories;
 mod placeholders;

@@ -1,11 +1,12 @@
 //! The Unix sockets of programs outside. A read-only mount does not keep a command from connecting to one that it sees, so
 //! they are hidden from it.
 //!
-//! The kernel lists those at which somebody listens, in the network namespace of this process, by the path that they were
-//! bound to. In the project and in what is granted they are also found by looking: there may be some of containers.
+//! The kernel says at which sockets somebody listens, what they were bound to, and which files they are. In the project and
+//! in what is granted the files are also looked for: what is bound may be renamed, and containers have lists of their own.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Component, Path, PathBuf};
@@ -15,10 +16,8 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 
-/// The kernel's list.
-const TABLE: &str = "/proc/net/unix";
-/// The bit of a socket's flags that says that it listens.
-const LISTENS: u64 = 0x1_0000;
+use super::listeners::listeners;
+
 /// Folders of which every command has its own.
 const OWN: [&str; 5] = ["/dev", "/proc", "/run", "/tmp", "/var/tmp"];
 
@@ -26,26 +25,70 @@ const OWN: [&str; 5] = ["/dev", "/proc", "/run", "/tmp", "/var/tmp"];
 #[derive(Debug, Default)]
 pub(super) struct Relative(BTreeMap<u64, Option<PathBuf>>);
 
-/// The sockets at which programs outside listen and which a command sees whose view is built by `base`.
-pub(super) fn seen(base: &[Step], relative: &mut Relative) -> Vec<PathBuf> {
-    let table = fs::read_to_string(TABLE).unwrap_or_default();
-    let bound = table.lines().filter_map(listening);
-    let places = bound.filter_map(|(number, path)| {
-        if path.is_absolute() { Some(path.to_owned()) } else { relative.resolve(number, path) }
-    });
-    let is_socket = |path: &PathBuf| fs::metadata(path).is_ok_and(|found| found.file_type().is_socket());
-    let real = places.filter(is_socket).filter_map(|path| fs::canonicalize(path).ok());
-    real.filter(|path| shows(base, path)).collect()
+/// The files of sockets that a walk found.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Found {
+    /// All of the last walk, by their paths.
+    pub(super) files: BTreeMap<PathBuf, u32>,
+    /// Those that were there before the first command, that are not in the kernel's list, and at which somebody listened.
+    foreign: BTreeMap<PathBuf, u32>,
 }
 
-/// The number and the path of a socket at which somebody listens, of a line of the kernel's list.
-fn listening(line: &str) -> Option<(u64, &Path)> {
-    // Its address in the kernel, users, protocol, flags, type, state, number, and what it is bound to.
-    let mut fields = line.splitn(7, ' ');
-    let flags = u64::from_str_radix(fields.nth(3)?, 16).ok()?;
-    let (number, path) = fields.nth(2)?.trim_start().split_once(' ')?;
-    let is_path = !path.is_empty() && !path.starts_with('@');
-    (flags & LISTENS != 0 && is_path).then_some((number.parse().ok()?, Path::new(path)))
+impl Found {
+    /// What stays known for the next walk.
+    pub(super) fn kept(&self) -> Self {
+        let is_there = |(path, file): &(&PathBuf, &u32)| file_of(path) == Some(**file);
+        let foreign = self.foreign.iter().filter(is_there).map(|(path, file)| (path.clone(), *file));
+        Self { files: BTreeMap::new(), foreign: foreign.collect() }
+    }
+
+    /// Looks at those of a folder that was walked for the first time.
+    pub(super) fn look(&mut self, folder: &Path) {
+        let new = self.files.iter().filter(|(path, _)| path.starts_with(folder));
+        let new: Vec<(PathBuf, u32)> = new.map(|(path, file)| (path.clone(), *file)).collect();
+        if new.is_empty() {
+            return;
+        }
+        let listed = listed().unwrap_or_default();
+        let foreign = new.into_iter().filter(|(path, file)| !listed.contains(file) && is_listening(path));
+        self.foreign.extend(foreign);
+    }
+}
+
+/// The files of the sockets in the kernel's list.
+fn listed() -> io::Result<BTreeSet<u32>> {
+    Ok(listeners()?.into_iter().filter_map(|listener| listener.file).collect())
+}
+
+/// The number of a socket's file, as the kernel's list has it; `None` if there is none.
+pub(super) fn file_of(path: &Path) -> Option<u32> {
+    let found = path.symlink_metadata().ok().filter(|found| found.file_type().is_socket())?;
+    u32::try_from(found.ino() & u64::from(u32::MAX)).ok()
+}
+
+/// The sockets at which programs outside listen and which a command sees whose view is built by `base`.
+///
+/// # Errors
+/// If the kernel gives no list of them.
+pub(super) fn of_others(base: &[Step], found: &Found, relative: &mut Relative) -> io::Result<Vec<PathBuf>> {
+    let listeners = listeners()?;
+    let listed: BTreeSet<u32> = listeners.iter().filter_map(|listener| listener.file).collect();
+    let by_name = listeners.into_iter().filter_map(|listener| {
+        let path = if listener.path.is_absolute() {
+            listener.path
+        } else {
+            relative.resolve(listener.number, &listener.path)?
+        };
+        let path = fs::canonicalize(path).ok()?;
+        let file = file_of(&path)?;
+        (listener.file.is_none_or(|its| its == file) && shows(base, &path)).then_some(path)
+    });
+    let mut others: Vec<PathBuf> = by_name.collect();
+    others.extend(found.files.iter().filter(|(_, file)| listed.contains(file)).map(|(path, _)| path.clone()));
+    others.extend(found.foreign.keys().cloned());
+    others.sort();
+    others.dedup();
+    Ok(others)
 }
 
 /// Whether a path is seen as it is outside: by the last step that lies over it, else as everything is.
@@ -96,8 +139,8 @@ fn folder_of_holder(number: u64) -> Option<PathBuf> {
     fs::read_link(holder.join("cwd")).ok()
 }
 
-/// Whether somebody listens at a socket. It is asked by connecting to it, for no list has those of other namespaces.
-pub(super) fn is_listening(path: &Path) -> bool {
+/// Whether somebody listens at a socket that is in no list. It is asked by connecting to it.
+fn is_listening(path: &Path) -> bool {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return false };
     let Ok(folder) = open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {
         return false;
@@ -117,25 +160,6 @@ pub(super) fn is_listening(path: &Path) -> bool {
 mod tests {
     use super::*;
     use std::os::unix::net::UnixListener;
-
-    #[test]
-    fn the_kernels_list_is_read() {
-        let line = |flags: &str, path: &str| {
-            format!("0000000000000000: 00000002 00000000 {flags} 0001 01 41215 {path}")
-        };
-        let cases = [
-            ("00010000", "/run/a.sock", Some("/run/a.sock")),
-            ("00010000", "with two words", Some("with two words")),
-            ("00000000", "/run/a.sock", None),
-            ("00010000", "@abstract", None),
-            ("00010000", "", None),
-        ];
-        for (flags, path, expected) in cases {
-            let line = line(flags, path);
-            assert_eq!(listening(&line), expected.map(|path| (41_215, Path::new(path))), "{line}");
-        }
-        assert_eq!(listening("Num       RefCount Protocol Flags    Type St Inode Path"), None);
-    }
 
     #[test]
     fn what_lies_over_a_path_decides_whether_it_is_seen() {

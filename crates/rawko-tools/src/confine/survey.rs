@@ -70,8 +70,8 @@ pub(super) struct Survey {
     pub(super) protected: BTreeSet<PathBuf>,
     /// Folders that look like a bare repository.
     pub(super) bare: BTreeSet<PathBuf>,
-    /// Unix sockets that were there before the first command, and at which somebody listened.
-    pub(super) sockets: BTreeSet<PathBuf>,
+    /// Unix sockets.
+    pub(super) sockets: sockets::Found,
     /// Folders of the project that build tools write.
     pub(super) builds: Vec<PathBuf>,
     /// Everything, where patterns of `deny` are to be looked for.
@@ -117,7 +117,7 @@ impl Survey {
             let is_there = |path: &&PathBuf| path.symlink_metadata().is_ok();
             survey.protected.extend(last.protected.iter().filter(is_there).cloned());
             survey.bare.extend(last.bare.iter().filter(is_there).cloned());
-            survey.sockets.clone_from(&last.sockets);
+            survey.sockets = last.sockets.kept();
             survey.seen.clone_from(&last.seen);
             survey.blind.clone_from(&last.blind);
         }
@@ -182,8 +182,9 @@ impl Survey {
                 if wanted.is_thorough {
                     self.files.push(path.clone());
                 }
-                if is_first && kind.is_socket() && sockets::is_listening(&path) {
-                    self.sockets.insert(path);
+                if kind.is_socket() {
+                    let file = sockets::file_of(&path);
+                    self.sockets.files.extend(file.map(|file| (path, file)));
                 } else if crate::access::protected_name(Path::new(&name)).is_some() {
                     self.protected.insert(path);
                 } else if kind.is_dir() {
@@ -201,6 +202,9 @@ impl Survey {
                     }
                 }
             }
+        }
+        if is_first {
+            self.sockets.look(&wanted.folder);
         }
         if !(wanted.is_thorough && self.is_cut) {
             self.seen.insert(wanted.folder.clone());

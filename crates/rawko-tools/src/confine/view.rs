@@ -66,9 +66,9 @@ impl Builder<'_> {
         self.hold_home(&mut base);
         self.protected(&mut kept);
         let repository = self.repository.filter(|_| self.can_cover);
-        let mut hidden = self.hidden();
-        hidden.extend(self.sockets_of_others(&base));
-        kept.extend(placeholders::hide(hidden, repository, self.held, self.may_commit())?);
+        kept.extend(placeholders::hide(self.hidden(), repository, self.held, self.may_commit())?);
+        // Git knows no sockets, and no devices either.
+        kept.extend(self.sockets_of_others(&base)?.into_iter().map(Step::Hide));
         if self.can_cover {
             let is_hidden = |place: &Path| {
                 kept.iter().any(|step| matches!(step, Step::Hide(hidden) if place.starts_with(hidden)))
@@ -357,13 +357,15 @@ impl Builder<'_> {
     }
 
     /// The Unix sockets of programs outside.
-    fn sockets_of_others(&self, base: &[Step]) -> Vec<PathBuf> {
-        let Some(relative) = self.sockets else { return Vec::new() };
+    fn sockets_of_others(&self, base: &[Step]) -> io::Result<Vec<PathBuf>> {
+        let Some(relative) = self.sockets else { return Ok(Vec::new()) };
         let mut relative = relative.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut sockets = sockets::seen(base, &mut relative);
-        sockets.extend(self.survey.sockets.iter().cloned());
-        sockets.retain(|path| self.is_shown(path));
-        sockets
+        let others = sockets::of_others(base, &self.survey.sockets, &mut relative);
+        let mut others = others.map_err(|error| {
+            io::Error::other(format!("the Unix sockets of this machine cannot be listed: {error}"))
+        })?;
+        others.retain(|path| self.is_shown(path));
+        Ok(others)
     }
 
     /// What is denied, the secrets in what is shown, and what rawko keeps of sessions: checkpoints hold copies of files.
