@@ -81,7 +81,8 @@ impl Restorer {
             EntryKind::File | EntryKind::Link | EntryKind::Folder => mode & !0o111,
         }));
         let place = |staging: &OwnedFd| {
-            let moved = write(staging, kind, mode, content)
+            let _ = unlinkat(staging, TEMPORARY, AtFlags::empty());
+            let moved = write(staging, TEMPORARY.as_bytes(), kind, mode, content)
                 .and_then(|()| Ok(renameat(staging, TEMPORARY, folder, leaf)?));
             if moved.is_err() {
                 let _ = unlinkat(staging, TEMPORARY, AtFlags::empty());
@@ -94,6 +95,24 @@ impl Restorer {
             placed => placed,
         }
         .map_err(|error| error.to_string())
+    }
+
+    /// Writes a file or makes an empty folder in a project that nobody else has yet, where nothing is at the path: at once in
+    /// its place. Files that are all made in one folder first take a file system long to find room for.
+    pub(super) fn put_new(&self, path: &[u8], kind: EntryKind, content: &[u8]) -> Result<(), InTheWay> {
+        let (folder, leaf) = self.folder_of(path, Missing::Make)?;
+        let folder = folder.as_ref().unwrap_or(&self.root);
+        let made = match kind {
+            EntryKind::Folder => match mkdirat(folder, leaf, Mode::from_raw_mode(0o777)) {
+                // For what lies in it.
+                Ok(()) | Err(Errno::EXIST) => Ok(()),
+                Err(errno) => Err(errno.into()),
+            },
+            EntryKind::File | EntryKind::Executable | EntryKind::Link => {
+                write(folder, leaf, kind, None, content)
+            }
+        };
+        made.map_err(|error: std::io::Error| error.to_string())
     }
 
     /// Removes a file or an empty folder, and the folders that are then empty and not to be kept.
@@ -153,15 +172,20 @@ impl Restorer {
     }
 }
 
-/// Writes a file or a link under its temporary name.
-fn write(staging: &OwnedFd, kind: EntryKind, mode: Option<u32>, content: &[u8]) -> std::io::Result<()> {
-    let _ = unlinkat(staging, TEMPORARY, AtFlags::empty());
+/// Writes a file or a link that is not there.
+fn write(
+    folder: &OwnedFd,
+    name: &[u8],
+    kind: EntryKind,
+    mode: Option<u32>,
+    content: &[u8],
+) -> std::io::Result<()> {
     if kind == EntryKind::Link {
-        return Ok(symlinkat(OsStr::from_bytes(content), staging, TEMPORARY)?);
+        return Ok(symlinkat(OsStr::from_bytes(content), folder, name)?);
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let most = if kind == EntryKind::Executable { 0o777 } else { 0o666 };
-    let mut file = File::from(openat(staging, TEMPORARY, flags, Mode::from_raw_mode(most))?);
+    let mut file = File::from(openat(folder, name, flags, Mode::from_raw_mode(most))?);
     file.write_all(content)?;
     match mode {
         Some(mode) => file.set_permissions(Permissions::from_mode(mode)),

@@ -303,7 +303,7 @@ impl Trees {
                     std::io::Error::other(why),
                 )
             };
-            restorer.put(path, entry.kind, None, content).map_err(wrong)
+            restorer.put_new(path, entry.kind, content).map_err(wrong)
         };
         let mut chosen: Vec<(&Vec<u8>, &TreeEntry)> = Vec::new();
         let paths: BTreeSet<&Vec<u8>> = self.first.keys().chain(self.now.keys()).collect();
