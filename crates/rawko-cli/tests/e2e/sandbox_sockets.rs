@@ -2,6 +2,8 @@
 #![cfg(target_os = "linux")]
 
 use std::io::{BufRead as _, BufReader};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
@@ -92,13 +94,23 @@ fn sockets_of_programs_outside_are_not_reached() {
     if !is_possible() {
         return;
     }
-    let mut places =
-        vec!["a.sock", "src/b.sock", "node_modules/c/c.sock", "../granted/d.sock", "../read/e.sock"];
+    let mut places = vec![
+        "a.sock",
+        "src/b.sock",
+        "node_modules/c/c.sock",
+        "../granted/d.sock",
+        "../read/e.sock",
+        // It was bound to another name.
+        "moved/g.sock",
+    ];
     // A folder that everybody sees and only the administrator changes, where this user is that.
     let visible = tempfile::tempdir_in("/opt").ok();
     let in_visible = visible.iter().map(|folder| folder.path().join("f.sock").display().to_string());
     let in_visible: Vec<String> = in_visible.collect();
     places.extend(in_visible.iter().map(String::as_str));
+    // One with a name that is no text loses no other.
+    let odd = [b"\xff\xfe".as_slice(), std::process::id().to_string().as_bytes()].concat();
+    let _odd = UnixListener::bind_addr(&SocketAddr::from_abstract_name(odd).unwrap()).unwrap();
     let mut listeners = Vec::new();
     let trial = |server| {
         let trial = enforced(server).file("reach.py", REACH);
@@ -108,8 +120,17 @@ fn sockets_of_programs_outside_are_not_reached() {
             let is_short = place.as_os_str().len() < 100;
             // Every second one is bound to a relative path.
             let name = if is_short && number % 2 == 0 { place.as_path() } else { name };
-            listeners.push(Listener::at(folder, name));
+            if folder.ends_with("moved") {
+                listeners.push(Listener::at(folder, Path::new("before.sock")));
+                std::fs::rename(folder.join("before.sock"), &place).unwrap();
+            } else {
+                listeners.push(Listener::at(folder, name));
+            }
         }
+        // Git tracks no socket, so an index that rawko does not read is no hindrance.
+        let mut split = Command::new("git");
+        split.args(["update-index", "--split-index"]).current_dir(trial.project());
+        assert!(split.status().unwrap().success());
         let outside = trial.outside();
         let (granted, read) = (outside.join("granted"), outside.join("read"));
         let write = format!("--allow-write=.,{}", granted.display());
