@@ -135,8 +135,7 @@ fn thinking_takes_its_tokens_from_the_room_of_the_answer() {
         let say = Say { thinking: "hm".into(), thinking_tokens: 2_000, ..Say::default() };
         Say { decision: Some(json!({"decision": "COMPLETE"})), ..say }.into()
     });
-    let tools =
-        json!([{"name": "decide", "type": "function", "function": {"name": "decide"}, "input_schema": {}}]);
+    let tools = json!([{"name": "decide", "type": "function", "function": {"name": "decide"}, "input_schema": {"type": "object"}}]);
     let cases = [
         (
             "/v1/messages",

@@ -166,11 +166,11 @@ impl LoopDetector {
         self.stagnation.proven_cheaply();
     }
 
-    /// Rawko ran the checks.
+    /// Rawko ran the checks, between two executions: what came of them is neither's.
     pub(super) fn checked(&mut self, verification: &Verification) {
         for run in &verification.runs {
             let progress = self.novelty.judge_check(run);
-            self.brought(progress);
+            self.stagnation.brought(progress);
         }
     }
 
