@@ -376,6 +376,15 @@ fn after_a_hundred_calls_without_progress_the_checks_run() {
 }
 
 #[test]
+fn a_long_exploration_is_no_circle_to_the_arbiter() {
+    let mut bench = Bench::start(patient(setup()));
+    bench.select("developer");
+    idle(&mut bench, 80);
+    bench.report("success");
+    assert!(!bench.asked().contains("circles"), "{}", bench.asked());
+}
+
+#[test]
 fn a_check_of_rawkos_own_that_is_better_is_progress() {
     let mut bench = Bench::start(patient(verifying()));
     bench.select("developer");

@@ -212,7 +212,7 @@ impl Ledger {
         let alarm = self.detector.patience();
         self.detector.raise(alarm);
         if alarm == Alarm::Nudge
-            && let Some(Repetition { what, times, change_at, .. }) = self.detector.noticed()
+            && let Some(Repetition { what, times, change_at, .. }) = self.detector.impatience()
         {
             execution.inbox.remark(format!(
                 "This run has made no progress: {times} times {what}. Change what is missing, or `Report` how it stands and what keeps you. At {change_at} times your turn ends and the checks run."

@@ -215,11 +215,18 @@ impl LoopDetector {
     /// The worst that was noticed since the last progress, for the arbiter.
     pub(super) fn noticed(&self) -> Option<Repetition> {
         let is_worse = |noticed: &Repetition| noticed.times >= noticed.change_at;
-        match (&self.noticed, self.stagnation.noticed()) {
+        // Before the checks run, a clock is a remark to the agent and no circle.
+        let clock = self.stagnation.noticed().filter(|clock| clock.times >= clock.change_at);
+        match (&self.noticed, clock) {
             (Some(noticed), _) if is_worse(noticed) => Some(noticed.clone()),
             (Some(noticed), None) => Some(noticed.clone()),
             (_, clock) => clock,
         }
+    }
+
+    /// What there is to say of the model calls without progress.
+    pub(super) fn impatience(&self) -> Option<Repetition> {
+        self.stagnation.noticed()
     }
 
     /// The alarm that the model calls without progress raise.
