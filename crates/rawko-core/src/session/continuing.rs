@@ -195,7 +195,8 @@ impl Ledger {
 }
 
 impl Outcome {
-    /// Whether the same task can be taken up again in the same session: a limit stopped it, its provider failed, or something stands in the way that a person can remove.
+    /// Whether the same task can be taken up again in the same session: a limit stopped it, its provider failed, or something
+    /// stands in the way that a person can remove.
     #[must_use]
     pub fn can_be_taken_up(&self) -> bool {
         match self.status {
