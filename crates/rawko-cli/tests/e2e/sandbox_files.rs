@@ -298,6 +298,70 @@ fn accounts_beside_programs_are_not_shown() {
 }
 
 #[test]
+fn what_tools_keep_besides_programs_and_caches_is_not_there() {
+    if !is_possible() {
+        return;
+    }
+    let trial = |server| {
+        let trial = enforced(server);
+        let home = trial.outside().join("home");
+        for (name, text) in [
+            ("go/src/example.com/other/main.go", "CANARY"),
+            ("go/pkg/mod/kept", "MODULE"),
+            (".gradle/release/keys.properties", "storePassword=CANARY"),
+            (".gradle/wrapper/gradle-wrapper.properties", "WRAPPER"),
+            (".config/git/work.inc", "[http]\n\textraHeader = CANARY\n"),
+            (".config/git/ignore", "IGNORED\n"),
+            (".julia/logs/repl_history.jl", "CANARY"),
+            (".deno/deno_history.txt", "CANARY"),
+        ] {
+            let path = home.join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        trial
+    };
+    let command = "find ~/ -type f -exec cat {} + 2>/dev/null; cat ~/go/src/example.com/other/main.go ~/.config/git/work.inc \
+                   ~/.gradle/release/keys.properties ~/.julia/logs/repl_history.jl ~/.deno/deno_history.txt; \
+                   mkdir -p ~/go/bin && touch ~/go/bin/tool ~/go/pkg/new ~/.gradle/release/x ~/.config/git/x && echo here";
+    let (_, output) = tries(trial, command);
+    for seen in ["here", "MODULE", "WRAPPER", "IGNORED"] {
+        assert!(output.contains(seen), "{seen}: {output}");
+    }
+}
+
+#[test]
+fn root_sees_no_more_of_the_system_than_others() {
+    // Where this user is no administrator, the kernel holds the command.
+    let Some(service) = is_possible().then(|| tempfile::tempdir_in("/opt").ok()).flatten() else { return };
+    let open = |path: &std::path::Path, mode: u32| {
+        std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    };
+    open(service.path(), 0o755);
+    for (name, text, mode) in
+        [("own", "CANARY", 0o600), ("for-all", "SEEN", 0o644), ("granted/own", "GRANTED", 0o600)]
+    {
+        let path = service.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        open(&path, mode);
+    }
+    let kept = service.path().join("kept");
+    std::fs::create_dir(&kept).unwrap();
+    std::fs::write(kept.join("key"), "CANARY").unwrap();
+    open(&kept, 0o700);
+    let granted = service.path().join("granted");
+    let trial = |server| {
+        enforced(server).user_config("/permissions/read", json!([".", granted.display().to_string()]))
+    };
+    let command = format!("cd {}; cat own for-all granted/own kept/key; echo here", service.path().display());
+    let (_, output) = tries(trial, &command);
+    for seen in ["SEEN", "GRANTED", "here"] {
+        assert!(output.contains(seen), "{seen}: {output}");
+    }
+}
+
+#[test]
 fn temporary_files_and_caches_elsewhere_are_not_there() {
     if !is_possible() {
         return;

@@ -104,7 +104,8 @@ fn sockets_of_programs_outside_are_not_reached() {
         "moved/g.sock",
     ];
     // A folder that everybody sees and only the administrator changes, where this user is that.
-    let visible = tempfile::tempdir_in("/opt").ok();
+    let open_to_all = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    let visible = tempfile::Builder::new().permissions(open_to_all).tempdir_in("/opt").ok();
     let in_visible = visible.iter().map(|folder| folder.path().join("f.sock").display().to_string());
     let in_visible: Vec<String> = in_visible.collect();
     places.extend(in_visible.iter().map(String::as_str));

@@ -218,6 +218,10 @@ pub(super) fn memory(is_closed: bool) -> io::Result<OwnedFd> {
 
 /// Lays an empty folder over `place`. It stays open for later steps until `covers` are closed.
 fn cover(place: &Path, covers: &mut Vec<Held>) -> StepResult<()> {
+    // What is gone needs no cover.
+    if during(format!("covering {}", place.display()), place::open_if_there(place))?.is_none() {
+        return Ok(());
+    }
     let mount = during(format!("covering {}", place.display()), memory(false))?;
     attach(&mount, place)?;
     covers.push(Held { mount, place: place.to_owned() });

@@ -3,13 +3,16 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use super::owners_alone::OwnersAlone;
 use super::secrets::Secrets;
 
 /// Folders of the home that hold toolchains: shown.
-const TOOLCHAINS: [&str; 42] = [
+const TOOLCHAINS: [&str; 43] = [
     ".asdf",
     ".bun",
-    ".config/git",
+    // Settings are reduced, see `git_settings`. Files that they include may hold anything.
+    ".config/git/attributes",
+    ".config/git/ignore",
     ".deno",
     ".dotnet",
     ".elan",
@@ -165,6 +168,9 @@ const OWN_VARIABLES: [&str; 2] = ["TMPDIR", "XDG_CACHE_HOME"];
 /// Variables that name a cache.
 const CACHE_VARIABLES: [&str; 5] = ["CARGO_HOME", "GEM_HOME", "GOCACHE", "GOMODCACHE", "GOPATH"];
 
+/// What a folder of Go holds besides caches: other projects.
+const SOURCES: &str = "src";
+
 /// What no command has to see: other homes, keys, mail, logs, what other programs keep.
 const COVERED: [&str; 16] = [
     "/boot",
@@ -201,7 +207,11 @@ pub(super) struct Places {
     /// Links that lead to toolchains and caches, and where they lead.
     pub(super) links: Vec<(PathBuf, PathBuf)>,
     pub(super) covered: Vec<PathBuf>,
+    /// Folders in caches that are none.
+    pub(super) inside_caches: Vec<PathBuf>,
     pub(super) hidden: Vec<PathBuf>,
+    /// Files that only root may read, hidden where nothing grants them.
+    pub(super) of_root: Vec<PathBuf>,
     pub(super) secrets: Secrets,
 }
 
@@ -242,6 +252,8 @@ impl Places {
         }
         known_caches.extend(of_variables(&CACHE_VARIABLES));
         let mut caches = find(known_caches.clone());
+        let of_go = of_home(&["go"]).into_iter().chain(of_variables(&["GOPATH"]));
+        let inside_caches = of_go.filter_map(|go| real(go.join(SOURCES))).collect();
         links.sort();
         links.dedup();
         let existing = |names: &[&str]| -> Vec<PathBuf> {
@@ -254,7 +266,6 @@ impl Places {
         let mut hidden = existing(&HIDDEN);
         hidden.extend(host_keys());
         let named = [of_variables(&TOOLCHAIN_VARIABLES), of_variables(&CACHE_VARIABLES)].concat();
-        let secrets = Secrets::new(home.as_deref(), &named);
         // Whose folder holds everything is no toolchain.
         let is_whole = |path: &PathBuf| {
             path.parent().is_none() || home.as_ref().is_some_and(|home| home.starts_with(path))
@@ -265,10 +276,32 @@ impl Places {
         caches.dedup();
         toolchains.sort();
         toolchains.dedup();
+        let secrets = Secrets::new(home.as_deref(), &named, &[&toolchains[..], &caches[..]].concat());
         let mut covered = existing(&COVERED);
         let own = OWN_VARIABLES.iter().filter_map(|name| folder(name));
         covered.extend(own.filter(|path| path.is_dir() && !is_whole(path) && !is_system(path)));
-        Self { covered, home, toolchains, caches, known_caches, links, hidden, secrets }
+        Self {
+            covered,
+            home,
+            toolchains,
+            caches,
+            known_caches,
+            links,
+            inside_caches,
+            hidden,
+            of_root: Vec::new(),
+            secrets,
+        }
+    }
+
+    /// Adds what only root may read, but for what belongs to a toolchain or a cache.
+    pub(super) fn keep_from_commands(&mut self, found: OwnersAlone) {
+        let is_tool =
+            |path: &PathBuf| self.toolchains.iter().chain(&self.caches).any(|shown| path.starts_with(shown));
+        let (folders, files) = (found.folders.into_iter(), found.files.into_iter());
+        let folders: Vec<PathBuf> = folders.filter(|path| !is_tool(path)).collect();
+        self.of_root = files.filter(|path| !is_tool(path)).collect();
+        self.covered.extend(folders);
     }
 
     /// The folders that `permissions.caches` shares, as far as they are there.

@@ -36,6 +36,10 @@ const SETTINGS_OF_VARIABLES: [&str; 2] = ["config", "config.toml"];
 const SCRIPTS: [&str; 1] = [".gradle/init.d"];
 /// Scripts in the home that may hold secrets.
 const SINGLE_SCRIPTS: [&str; 2] = [".gradle/init.gradle", ".gradle/init.gradle.kts"];
+/// Folders of tools that hold no programs and no packages, so that no name in them is one of a secret.
+const HAVE_PROGRAMS: [&str; 8] = ["bin", "include", "lib", "lib64", "libexec", "sbin", "share", "shims"];
+/// The most names of a folder that are looked at.
+const MOST_NAMES: usize = 1_000;
 /// What the name of a setting contains whose value is a secret.
 const NAMES: [&str; 6] = ["_auth", "apikey", "password", "passwd", "secret", "token"];
 /// The largest file that is looked into. A larger one is hidden.
@@ -48,11 +52,13 @@ pub(super) struct Secrets {
     settings: Vec<PathBuf>,
     scripts: Vec<PathBuf>,
     script_folders: Vec<PathBuf>,
+    /// Folders of tools in the home.
+    tools: Vec<PathBuf>,
 }
 
 impl Secrets {
-    /// `named`: folders that variables name.
-    pub(super) fn new(home: Option<&Path>, named: &[PathBuf]) -> Self {
+    /// `named`: folders that variables name. `shown`: real paths of toolchains and caches.
+    pub(super) fn new(home: Option<&Path>, named: &[PathBuf], shown: &[PathBuf]) -> Self {
         let of_home = |names: &[&str]| -> Vec<PathBuf> {
             home.iter().flat_map(|home| names.iter().map(|name| home.join(name))).collect()
         };
@@ -64,6 +70,11 @@ impl Secrets {
             settings: [of_home(&SETTINGS), of_named(&SETTINGS_OF_VARIABLES)].concat(),
             scripts: of_home(&SINGLE_SCRIPTS),
             script_folders: of_home(&SCRIPTS),
+            tools: shown
+                .iter()
+                .filter(|folder| home.is_some_and(|home| is_tool(folder, home)))
+                .cloned()
+                .collect(),
         }
     }
 
@@ -76,7 +87,8 @@ impl Secrets {
         let settings = self.settings.iter().filter(|path| {
             if can_cover { path.is_file() && text_of(path, LARGEST).is_none() } else { is_secret(path) }
         });
-        let all = self.files.iter().cloned().chain(scripts).chain(settings.cloned());
+        let by_name = self.tools.iter().flat_map(|folder| private_files(folder));
+        let all = self.files.iter().cloned().chain(scripts).chain(settings.cloned()).chain(by_name);
         all.filter_map(|path| fs::canonicalize(path).ok()).collect()
     }
 
@@ -90,6 +102,51 @@ impl Secrets {
         });
         reduced.collect()
     }
+}
+
+/// Whether a shown folder is one in which a tool keeps its own files: in the home, and no folder of programs or of caches
+/// alone.
+fn is_tool(folder: &Path, home: &Path) -> bool {
+    let is_programs =
+        folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| HAVE_PROGRAMS.contains(&name));
+    folder.starts_with(home) && !folder.starts_with(home.join(".cache")) && !is_programs
+}
+
+/// Histories and accounts in the folder of a tool and in the folders in it. What lies deeper belongs to packages.
+fn private_files(tool: &Path) -> Vec<PathBuf> {
+    let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().take(MOST_NAMES);
+    let is_private = |name: &std::ffi::OsStr| name.to_str().is_some_and(is_private_name);
+    let mut found = Vec::new();
+    for entry in entries(tool) {
+        let (Ok(kind), name) = (entry.file_type(), entry.file_name()) else { continue };
+        if kind.is_dir() {
+            if !name.to_str().is_some_and(|name| HAVE_PROGRAMS.contains(&name)) {
+                let inside = entries(&entry.path()).filter(|entry| is_private(&entry.file_name()));
+                found.extend(inside.map(|entry| entry.path()));
+            }
+        } else if is_private(&name) {
+            found.push(entry.path());
+        }
+    }
+    found.retain(|path| path.is_file());
+    found
+}
+
+/// Whether tools give such a name to what a person typed, or to an account.
+fn is_private_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let stem = name.trim_start_matches(['.', '_']);
+    let (first, end) = stem.split_once('.').unwrap_or((stem, ""));
+    let is_history =
+        (stem.ends_with("history") || first.ends_with("history")) && !matches!(end, "md" | "rst");
+    let is_account = matches!(
+        first,
+        "auth" | "credentials" | "netrc" | "npmrc" | "pypirc" | "secret" | "secrets" | "token" | "tokens"
+    );
+    let is_key = matches!(end, "jks" | "keystore" | "p12" | "pfx")
+        || end == "properties"
+            && ["keys", "key", "keystore", "signing"].iter().any(|kind| first.ends_with(kind));
+    is_history || is_account || is_key
 }
 
 /// Whether a file holds secrets, or cannot be looked into.
@@ -144,9 +201,36 @@ mod tests {
     }
 
     #[test]
+    fn names_of_histories_and_accounts_are_known() {
+        let private = [
+            "keys.properties",
+            "release-signing.properties",
+            "repl_history.jl",
+            "deno_history.txt",
+            ".bash_history",
+            "auth.json",
+            "credentials",
+            ".npmrc",
+            "upload.jks",
+        ];
+        let open = [
+            "gradle-wrapper.properties",
+            "History.md",
+            "history_expansion.so",
+            "config.toml",
+            "tokenizer.json",
+            "authors",
+            "package.json",
+            "cacert.pem",
+        ];
+        assert_eq!(private.map(is_private_name), [true; 9]);
+        assert_eq!(open.map(is_private_name), [false; 8]);
+    }
+
+    #[test]
     fn what_is_made_later_is_found() {
         let home = tempfile::tempdir().unwrap();
-        let secrets = Secrets::new(Some(home.path()), &[]);
+        let secrets = Secrets::new(Some(home.path()), &[], &[]);
         assert!(secrets.hidden(true).is_empty());
         let put = |name: &str, text: &str| {
             let path = home.path().join(name);

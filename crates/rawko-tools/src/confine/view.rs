@@ -172,6 +172,8 @@ impl Builder<'_> {
             .filter(|path| !covered.iter().any(|other| *path != other && path.starts_with(other)))
             .collect();
         let mut steps: Vec<Step> = outermost.iter().map(|path| Step::Cover((*path).clone())).collect();
+        // What is granted is shown over it.
+        steps.extend(places.of_root.iter().cloned().map(Step::Hide));
         if let Some(home) = home {
             steps.push(Step::Private { place: home.to_owned(), content: self.own.home.clone() });
         }
@@ -191,6 +193,7 @@ impl Builder<'_> {
         steps
             .extend(links.map(|(place, target)| Step::Link { place: place.clone(), target: target.clone() }));
         steps.extend(self.caches(false));
+        steps.extend(places.inside_caches.iter().cloned().map(Step::Cover));
         steps
     }
 
