@@ -7,6 +7,7 @@ use rawko::checkpoint::{
     ChangeKind, ChangedBy, Changes, CheckpointError, DiffDetail, FileChange, OthersChange, Span, Until,
 };
 use rawko::journal::{Journal, Record, fold};
+use rawko_core::facts::runs_later;
 use rawko_core::session::{EffectAnswer, Event};
 use serde_json::json;
 
@@ -14,6 +15,7 @@ use crate::commands::kept;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Paint, Sanitizer, clean_line};
+use crate::reporters::runs_later_line;
 use crate::workspace::Workspace;
 
 /// Options of `rawko diff`.
@@ -47,6 +49,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DiffArgs) -> Result<Exit, F
         }
         changes => changes?,
     };
+    let later =
+        changes.files.iter().filter(|file| file.kind != ChangeKind::Deleted && runs_later(&file.path));
+    let later: Vec<String> = later.map(|file| file.path.clone()).collect();
     if arguments.json {
         let to = match &changes.to {
             Until::Kept(kept) => json!(kept),
@@ -59,6 +64,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DiffArgs) -> Result<Exit, F
             "files": changes.files,
             "notKept": changes.not_kept,
             "others": changes.others,
+            "runsLater": later,
         }))?;
         return Ok(Exit::Success);
     }
@@ -72,6 +78,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DiffArgs) -> Result<Exit, F
     }
     for path in &changes.not_kept {
         notice.push_str(&format!("{} not compared: {}\n", paint.warning("warning:"), clean_line(path)));
+    }
+    if !later.is_empty() {
+        notice.push_str(&format!("{} runs later: {}\n", paint.warning("warning:"), runs_later_line(&later)));
     }
     let _ = console.write_error(&notice);
     if lines && !changes.patch.is_empty() {
@@ -96,7 +105,7 @@ fn lacks_checkpoints(journal: &Journal) -> bool {
 fn unchanged(workspace: &Workspace, session: &str, as_json: bool) -> Result<Exit, Failure> {
     let console = &workspace.console;
     if as_json {
-        console.json(&json!({"session": session, "from": null, "to": null, "files": [], "notKept": []}))?;
+        console.json(&json!({"session": session, "from": null, "to": null, "files": [], "notKept": [], "runsLater": []}))?;
     } else {
         let notice = format!("{session}: 0 files differ: it has changed nothing\n");
         let _ = console.write_error(&console.error_paint().faint(&notice));

@@ -30,7 +30,7 @@ pub(crate) use phrase::{approval, call_in_question, question};
 pub(crate) use plain::Plain;
 pub(crate) use quiet::Quiet;
 pub(crate) use stream_json::StreamJson;
-pub(crate) use summary::Summary;
+pub(crate) use summary::{Summary, runs_later_line};
 pub(crate) use view::{Steer, Steering, View};
 
 /// A consumer of a run's events.

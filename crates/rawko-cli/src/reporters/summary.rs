@@ -36,6 +36,8 @@ pub(crate) struct Summary {
     pub(crate) answer: Option<String>,
     /// The changes of the configuration that would have allowed what was denied.
     pub(crate) would_allow: Vec<String>,
+    /// Changed files that programs on the user's machine obey later.
+    pub(crate) runs_later: Vec<String>,
     /// Whether it was a dry run.
     pub(crate) dry_run: bool,
     /// The decisions of a dry run, with the exact input and prompt.
@@ -51,8 +53,9 @@ pub(crate) struct Summary {
 impl Summary {
     /// The summary for a run's last event; `None` for any other event.
     pub(crate) fn of(event: &RunEvent, journal: Option<String>, dry_run: bool) -> Option<Self> {
-        let RunEvent::SessionFinished { session, outcome, answer, would_allow, decisions, .. } =
-            event.clone()
+        let RunEvent::SessionFinished {
+            session, outcome, answer, would_allow, runs_later, decisions, ..
+        } = event.clone()
         else {
             return None;
         };
@@ -63,6 +66,7 @@ impl Summary {
             outcome: *outcome,
             answer,
             would_allow,
+            runs_later,
             dry_run,
             decisions,
             not_kept: String::new(),
@@ -116,6 +120,9 @@ impl Summary {
             }
         }
         let mut rows = vec![("Files changed:", clean_line(&outcome.changed_files()))];
+        if !self.runs_later.is_empty() {
+            rows.push(("Runs later:", runs_later_line(&self.runs_later)));
+        }
         rows.extend(outcome.verification.iter().flat_map(checks));
         rows.extend([
             ("Iterations:", iterations(outcome)),
@@ -447,9 +454,27 @@ fn advice(error: Option<&ErrorInfo>, session: &str) -> String {
     }
 }
 
+/// Changed files that run on the user's machine later, in one line.
+pub(crate) fn runs_later_line(files: &[String]) -> String {
+    format!("{} (on your machine, unasked: read the change first)", clean_line(&files.join(", ")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn files_that_run_later_are_named_and_others_are_not() {
+        let ended = |files: &[&str]| {
+            let error = ErrorInfo::new(ErrorCode::Unknown, "x");
+            let files_modified = files.iter().map(|file| (*file).to_owned()).collect();
+            summary(Outcome { files_modified, ..Outcome::failed(error) }, None).text(&Console::plain())
+        };
+        let text = ended(&[".envrc", "src/main.rs", ".vscode/tasks.json"]);
+        assert!(text.contains("Runs later:    .envrc, .vscode/tasks.json (on your machine"), "{text}");
+        let text = ended(&["src/main.rs"]);
+        assert!(!text.contains("Runs later"), "{text}");
+    }
 
     fn summary(outcome: Outcome, columns: Option<usize>) -> Summary {
         let summary = Summary::of(&RunEvent::finished("s", outcome), None, false).expect("an end");

@@ -247,3 +247,16 @@ fn what_a_killed_command_changed_is_listed() {
     let files = last(&out)["filesModified"].clone();
     assert!(files.as_array().unwrap().contains(&json!("made.txt")), "{files} {err}");
 }
+
+#[test]
+fn what_runs_later_on_the_users_machine_is_named_and_other_work_is_not() {
+    let work = |command: &str| [select("developer"), bash(command), report("written"), complete("written")];
+    let ended = trial(work("echo 'echo hello' > .envrc; echo fixed > code.txt")).run("Do it.");
+    assert_eq!(ended.finish()["runsLater"], json!([".envrc"]));
+    let (_, out, err) = ended.trial.rawko(&["diff", "last"]);
+    assert!(err.contains("runs later: .envrc") && !out.contains("runs later"), "{out}{err}");
+    let ended = trial(work("echo fixed > code.txt")).run("Do it.");
+    assert_eq!(ended.finish().get("runsLater"), None);
+    let (_, _, err) = ended.trial.rawko(&["diff", "last"]);
+    assert!(!err.contains("runs later"), "{err}");
+}

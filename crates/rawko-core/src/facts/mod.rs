@@ -4,6 +4,7 @@
 mod check;
 mod command;
 mod runners;
+mod runs_later;
 mod shell;
 mod statuses;
 mod test_report;
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use check::CheckResult;
 pub use command::{CommandEffect, CommandFact, CommandResult, OwnStatus};
+pub use runs_later::runs_later;
 pub use shell::ends_with_pipe;
 pub(crate) use shell::{
     Examined, are_same_checks, check_lines, checks_of, examine, runners_of, whole_suite_of,
