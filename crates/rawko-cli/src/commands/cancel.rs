@@ -7,6 +7,7 @@ use rawko::config::TimeSpan;
 use rawko::{Cancelled, Outcome};
 use serde_json::json;
 
+use crate::commands::steer::the_running;
 use crate::config_args::time_span;
 use crate::console::OutputArgs;
 use crate::exit::Exit;
@@ -20,8 +21,8 @@ pub(in crate::commands) const DEFAULT_WAIT: Duration = Duration::from_secs(15);
 /// Options of `rawko cancel`.
 #[derive(Debug, Clone, Default, Args)]
 pub(crate) struct CancelArgs {
-    /// Session id, or the beginning or end of it; `last` is the latest
-    id: String,
+    /// Session id, or the beginning or end of it; `last` is the latest [default: the one that runs]
+    id: Option<String>,
     /// Wait this long for the session to end, like 90s or 5m; a number alone is seconds [default: 15s]
     #[arg(long, value_name = "TIME", value_parser = time_span)]
     wait: Option<TimeSpan>,
@@ -32,7 +33,12 @@ pub(crate) struct CancelArgs {
 /// Stops the session.
 pub(crate) fn run(workspace: &Workspace, arguments: &CancelArgs) -> Result<Exit, Failure> {
     let wait = arguments.wait.map_or(DEFAULT_WAIT, |wait| Duration::from_millis(wait.as_ms()));
-    stop(workspace, &arguments.id, wait, arguments.output.json)
+    let id = match &arguments.id {
+        Some(id) => id.clone(),
+        // An interrupted session is only closed by its name: it can be resumed.
+        None => the_running(&workspace.sessions()?)?,
+    };
+    stop(workspace, &id, wait, arguments.output.json)
 }
 
 /// The same for `rawko steer ID cancel`.

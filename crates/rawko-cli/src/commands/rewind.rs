@@ -20,6 +20,7 @@ const LISTED: usize = 20;
 #[derive(Debug, Clone, Args)]
 pub(crate) struct RewindArgs {
     /// Session id, or the beginning or end of it; `last` is the latest
+    #[arg(default_value = "last")]
     id: String,
     /// Restore the files as they were before this execution, by its number; or a name from --list
     #[arg(long, value_name = "N", required_unless_present = "list")]

@@ -177,7 +177,7 @@ fn unknown(word: &str) -> Failure {
 }
 
 /// The one session that runs.
-fn the_running(store: &SessionStore) -> Result<String, Failure> {
+pub(super) fn the_running(store: &SessionStore) -> Result<String, Failure> {
     let sessions = store.list()?;
     let running: Vec<&SessionInfo> =
         sessions.iter().filter(|session| session.status == SessionStatus::Running).collect();

@@ -192,6 +192,20 @@ fn a_run_is_cancelled() {
 }
 
 #[test]
+fn without_an_id_the_run_is_cancelled_and_the_latest_is_taken_back() {
+    let running = waiting_in(developer([bash(WAIT)]));
+    let (code, text, stderr) = running.trial.rawko(&["cancel"]);
+    assert!(code == Some(0) && text.contains("cancelled"), "{text}{stderr}");
+    let ended = running.end();
+    ended.exits(130);
+    let (code, text, stderr) = ended.trial.rawko(&["rewind", "--to", "1", "--dry-run"]);
+    assert_eq!(code, Some(0), "{text}{stderr}");
+    // Nothing else is closed by mistake.
+    let (code, _, stderr) = ended.trial.rawko(&["cancel"]);
+    assert!(code == Some(2) && stderr.contains("no session is running"), "{stderr}");
+}
+
+#[test]
 fn a_paused_run_that_was_killed_is_resumed() {
     let running = waiting_in(developer([bash(WAIT)]));
     paused_for_good(&running);
