@@ -77,8 +77,8 @@ const SOCKET_TYPE: u64 = 0xf;
 /// The sockets that a command may open. A pair of connected Unix sockets is no way out and always allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sockets {
-    /// Those of the Internet, and Unix sockets that are connected before they send: in namespaces of its own, where those of
-    /// others are not there.
+    /// Those of the Internet, Unix sockets that are connected before they send, and those that list the interfaces: in
+    /// namespaces of its own, where those of others are not there.
     InternetAndUnix,
     /// Those of the Internet.
     Internet,
@@ -190,8 +190,9 @@ fn refused(sockets: Sockets) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompi
     }
     let is_family =
         |is, family: libc::c_int| Condition::new(0, Length::Dword, is, u64::from(family.cast_unsigned()));
-    let unix = (sockets == Sockets::InternetAndUnix).then_some(libc::AF_UNIX);
-    let others = INTERNET.into_iter().chain(unix).map(|family| is_family(Is::Ne, family));
+    let own: &[libc::c_int] =
+        if sockets == Sockets::InternetAndUnix { &[libc::AF_UNIX, libc::AF_NETLINK] } else { &[] };
+    let others = INTERNET.iter().chain(own).copied().map(|family| is_family(Is::Ne, family));
     let mut refused = vec![SeccompRule::new(others.collect::<Result<_, _>>()?)?];
     let is_type = |kind: libc::c_int| {
         Condition::new(1, Length::Dword, Is::MaskedEq(SOCKET_TYPE), u64::from(kind.cast_unsigned()))
@@ -201,6 +202,10 @@ fn refused(sockets: Sockets) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompi
             for kind in UNIX_DATAGRAMS {
                 refused.push(SeccompRule::new(vec![is_family(Is::Eq, libc::AF_UNIX)?, is_type(kind)?])?);
             }
+            // By this protocol programs read interfaces and routes. To change them takes a right that no command has.
+            let reads = u64::from(libc::NETLINK_ROUTE.cast_unsigned());
+            let other = Condition::new(2, Length::Dword, Is::Ne, reads)?;
+            refused.push(SeccompRule::new(vec![is_family(Is::Eq, libc::AF_NETLINK)?, other])?);
         }
         Sockets::Internet => {}
         Sockets::Tcp => {

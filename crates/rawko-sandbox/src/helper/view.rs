@@ -218,12 +218,14 @@ pub(super) fn memory(is_closed: bool) -> io::Result<OwnedFd> {
 
 /// Lays an empty folder over `place`. It stays open for later steps until `covers` are closed.
 fn cover(place: &Path, covers: &mut Vec<Held>) -> StepResult<()> {
-    // What is gone needs no cover.
-    if during(format!("covering {}", place.display()), place::open_if_there(place))?.is_none() {
-        return Ok(());
-    }
-    let mount = during(format!("covering {}", place.display()), memory(false))?;
-    attach(&mount, place)?;
+    let covering = || format!("covering {}", place.display());
+    let opened = match place::open_or_make(place, FileType::Directory) {
+        // What is gone, where nothing can be made, needs no cover.
+        Err(error) if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => return Ok(()),
+        opened => during(covering(), opened)?,
+    };
+    let mount = during(covering(), memory(false))?;
+    during(covering(), place::attach(&mount, &opened))?;
     covers.push(Held { mount, place: place.to_owned() });
     Ok(())
 }

@@ -8,11 +8,12 @@ use rawko_sandbox::Wall;
 
 use super::trial::{Ended, Trial, WALL};
 
-pub(super) const TESTS: [(&str, fn()); 10] = [
+pub(super) const TESTS: [(&str, fn()); 11] = [
     ("refused_system_calls_are_refused_by_the_filter", refused_system_calls_are_refused_by_the_filter),
     ("namespaces_cannot_be_made", namespaces_cannot_be_made),
     ("no_file_lends_its_owners_rights", no_file_lends_its_owners_rights),
     ("unix_sockets_are_connected_before_they_send", unix_sockets_are_connected_before_they_send),
+    ("interfaces_are_listed_and_not_changed", interfaces_are_listed_and_not_changed),
     ("nothing_is_typed_into_a_terminal", nothing_is_typed_into_a_terminal),
     ("rights_are_given_up", rights_are_given_up),
     ("every_namespace_is_a_new_one", every_namespace_is_a_new_one),
@@ -155,6 +156,20 @@ fn unix_sockets_are_connected_before_they_send() {
                    print(errno.errorcode[error.errno])\n";
     let ended = python(&Trial::new(), program);
     let expected = ["OK", "OK", "EPERM", "EPERM"].repeat(2);
+    assert_eq!(ended.output.split_whitespace().collect::<Vec<_>>(), expected);
+}
+
+/// Programs list the addresses at which they serve. Other protocols of these sockets reach other parts of the kernel.
+fn interfaces_are_listed_and_not_changed() {
+    let program = "import struct\nprint(sorted(name for _, name in socket.if_nameindex())[0])\n\
+                   for protocol in (4, 9, 10, 15, 16):\n    try:\n        socket.socket(socket.AF_NETLINK, \
+                   socket.SOCK_RAW, protocol)\n        print('OPENED', protocol)\n    except OSError as error:\n        \
+                   print(errno.errorcode[error.errno])\n\
+                   s = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0)\n\
+                   s.send(struct.pack('IHHII', 32, 16, 0x605, 1, 0) + bytes(16))\n\
+                   print(errno.errorcode[-struct.unpack('i', s.recv(4096)[16:20])[0]])\n";
+    let ended = python(&Trial::new(), program);
+    let expected = ["lo", "EPERM", "EPERM", "EPERM", "EPERM", "EPERM", "EPERM"];
     assert_eq!(ended.output.split_whitespace().collect::<Vec<_>>(), expected);
 }
 
