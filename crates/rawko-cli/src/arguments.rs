@@ -15,6 +15,7 @@ use crate::commands::{
     steer, tools, trust, usage, watch,
 };
 use crate::failure::Failure;
+use crate::foreign;
 use crate::global_args::GlobalArgs;
 use crate::output::quoted;
 
@@ -156,7 +157,7 @@ pub(crate) fn with_command(mut arguments: Vec<OsString>) -> Result<Vec<OsString>
                 return Ok(arguments);
             }
             let line = words.join(" ");
-            if !is_given_as_task && let Some(hint) = not_a_task(&cli, &line) {
+            if !is_given_as_task && let Some(hint) = not_a_task(&cli, &line, &arguments) {
                 let as_task = as_task(&arguments, &places, &line);
                 return Err(refused(&line, &hint, &as_task));
             }
@@ -270,10 +271,13 @@ fn gives_task(cli: &clap::Command, flag: &str) -> bool {
 }
 
 /// Why this is not run as a task, if it is not: what was probably meant.
-fn not_a_task(cli: &clap::Command, line: &str) -> Option<String> {
+fn not_a_task(cli: &clap::Command, line: &str, arguments: &[OsString]) -> Option<String> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let meant = command_words::meant(cli, &words);
-    meant.or_else(|| is_one_word(line).then(|| "all commands: rawko --help".to_owned()))
+    // The parser refuses an option of another agent, and its answer says what it is called here.
+    let mut options = arguments.iter().take_while(|argument| *argument != "--");
+    let is_foreign = options.any(|argument| foreign::is_option(&argument.to_string_lossy()));
+    meant.or_else(|| (is_one_word(line) && !is_foreign).then(|| "all commands: rawko --help".to_owned()))
 }
 
 /// Whether `text` is a single word: then it is more likely a wrong command than a task.
@@ -307,7 +311,10 @@ fn as_task(arguments: &[OsString], places: &[(usize, String)], line: &str) -> St
             let is_plain = line.contains(' ') && !line.contains(['"', '\'', '$', '`', '\\', '!', '\n']);
             let task = if is_plain { format!("\"{line}\"") } else { quoted(line) };
             shown.push_str(&format!(" {task}"));
-        } else if argument != "--" && !places.iter().any(|(at, _)| *at == place) {
+        } else if argument != "--"
+            && !foreign::is_option(&argument)
+            && !places.iter().any(|(at, _)| *at == place)
+        {
             shown.push_str(&format!(" {}", quoted(&argument)));
         }
     }

@@ -17,6 +17,7 @@ mod editor;
 mod environment;
 mod exit;
 mod failure;
+mod foreign;
 mod global_args;
 mod home;
 mod input;
@@ -142,6 +143,9 @@ fn of_clap(error: &clap::Error, console: &Console) -> Result<Exit, Failure> {
             Ok(Exit::Success)
         }
         _ => {
+            if let Some(failure) = foreign::answered(error) {
+                return Err(failure);
+            }
             let colored = console.error_paint().is_on();
             // If standard error is closed, the exit status still says it.
             let _ = console.write_error(&if colored { text.ansi().to_string() } else { text.to_string() });

@@ -7,6 +7,8 @@ mod sdk;
 mod settings;
 mod shell;
 
+pub(crate) use shell::refusals;
+
 use std::path::{Path, PathBuf};
 
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};

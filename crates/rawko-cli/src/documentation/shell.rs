@@ -82,6 +82,11 @@ fn calls(script: &str, paths: &BTreeSet<String>) -> Result<Vec<Vec<OsString>>, S
     Ok(lines.map(words).collect())
 }
 
+/// Why rawko refuses the command lines of a script. An error if the script calls what is not known.
+pub(crate) fn refusals(script: &str) -> Result<Vec<String>, String> {
+    calls(script, &BTreeSet::new()).map(|calls| calls.into_iter().filter_map(refusal).collect())
+}
+
 /// Why rawko would not take these arguments.
 fn refusal(arguments: Vec<OsString>) -> Option<String> {
     if asks_for_build(&arguments) {
@@ -185,19 +190,15 @@ fn every_command_line_is_one_that_rawko_takes() {
 
 #[test]
 fn a_wrong_command_line_would_be_noticed() {
-    let none = BTreeSet::new();
-    let check = |script: &str| {
-        calls(script, &none).map(|calls| calls.into_iter().filter_map(refusal).collect::<Vec<_>>())
-    };
-    assert_eq!(check("rawko doctor | jq . && rawko -c 'now the docs' # as above"), Ok(vec![]));
+    assert_eq!(refusals("rawko doctor | jq . && rawko -c 'now the docs' # as above"), Ok(vec![]));
     assert_eq!(
-        check("rawko --output json - < task.md; case $? in 0) ;; *) rawko resume ;; esac"),
+        refusals("rawko --output json - < task.md; case $? in 0) ;; *) rawko resume ;; esac"),
         Ok(vec![])
     );
-    assert!(check("rawko doctor --quickly").unwrap()[0].contains("--quickly"));
-    assert!(check("if true; then rawko docter; fi").unwrap()[0].contains("rawko doctor"));
-    assert!(check("unheard-of rawko").unwrap_err().contains("unheard-of"));
-    assert!(check("scripts/nothing.sh").unwrap_err().contains("scripts/nothing.sh"));
+    assert!(refusals("rawko doctor --quickly").unwrap()[0].contains("--quickly"));
+    assert!(refusals("if true; then rawko docter; fi").unwrap()[0].contains("rawko doctor"));
+    assert!(refusals("unheard-of rawko").unwrap_err().contains("unheard-of"));
+    assert!(refusals("scripts/nothing.sh").unwrap_err().contains("scripts/nothing.sh"));
     let step = "rawko \"${{ inputs.task }}\" --quiet";
     assert_eq!(without_expressions(step), "rawko \"VALUE\" --quiet");
 }

@@ -1,0 +1,274 @@
+//! What people type who know other agents, and what does the same in rawko.
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::failure::Failure;
+use crate::output::clean_line;
+
+/// Options or subcommands of others that mean the same.
+struct Foreign {
+    /// As they are typed, with spaces between them.
+    typed: &'static str,
+    /// What holds in rawko.
+    meant: &'static str,
+    /// A command line that does it.
+    instead: &'static str,
+}
+
+const OPTIONS: &[Foreign] = &[
+    Foreign {
+        typed: "--yolo --dangerously-skip-permissions --dangerously-bypass-approvals-and-sandbox --full-auto --yes-always \
+                --auto-approve --auto-accept --allow-all-tools --trust-all-tools",
+        meant: "agents work within their permissions and in a sandbox, and ask nothing unless you say so; \
+                to trust this folder for one run",
+        instead: "rawko --yes \"fix the failing test\"",
+    },
+    Foreign {
+        typed: "--allowedTools --allowed-tools --allow-tool --tools --disallowedTools --disallowed-tools --deny-tool",
+        meant: "the file of an agent says which tools it has; to see what holds",
+        instead: "rawko agents show developer",
+    },
+    Foreign {
+        typed: "--max-turns --max-steps --max-session-turns",
+        meant: "a run is limited in executions, tokens, cost or time",
+        instead: "rawko --max-iterations 5 \"fix the failing test\"",
+    },
+    Foreign {
+        typed: "--max-budget-usd --budget --max-budget",
+        meant: "the limit of a run's cost, in US dollars, is",
+        instead: "rawko --max-cost 2 \"fix the failing test\"",
+    },
+    Foreign {
+        typed: "--add-dir --add-directory --include-directories --include-directory",
+        meant: "folders besides the project are granted by their paths",
+        instead: "rawko --allow-read=.,../other \"fix the failing test\"",
+    },
+    Foreign {
+        typed: "-r --resume --session --session-id --restore-chat-history",
+        meant: "an interrupted session is resumed, and a next task is given, by commands of their own: `rawko resume ID`, \
+                `rawko continue ID \"a task\"`; for the last session",
+        instead: "rawko resume",
+    },
+    Foreign {
+        typed: "--last --resume-last",
+        meant: "without an id it is the last session",
+        instead: "rawko resume",
+    },
+    Foreign {
+        typed: "--permission-mode --approval-mode --ask-for-approval --approval-policy --plan",
+        meant: "permissions say what agents may do; to see the first decision and what its agent would do, without a change",
+        instead: "rawko --dry-run \"fix the failing test\"",
+    },
+    Foreign {
+        typed: "--output-format --format --json-output --json --stream-json",
+        meant: "the result as JSON, or every event with `stream-json`",
+        instead: "rawko --output json \"fix the failing test\"",
+    },
+    Foreign {
+        typed: "-s --sandbox --sandbox-mode",
+        meant: "commands of agents always run in a sandbox; what it holds on this machine",
+        instead: "rawko doctor",
+    },
+    Foreign {
+        typed: "--message --prompt --prompt-interactive --instruction --task --text",
+        meant: "the task stands without an option",
+        instead: "rawko \"fix the failing test\"",
+    },
+    Foreign {
+        typed: "--headless --non-interactive --no-interactive --batch --no-input",
+        meant: "a run asks nothing that stops it where nobody answers",
+        instead: "rawko \"fix the failing test\"",
+    },
+    Foreign {
+        typed: "--system-prompt --append-system-prompt --system-prompt-file --custom-instructions",
+        meant: "standing instructions are in AGENTS.md, and an agent's own in its file; to see an agent",
+        instead: "rawko agents show developer",
+    },
+    Foreign {
+        typed: "--mcp-config --mcp --allowed-mcp-server-names",
+        meant: "servers of tools are in .mcp.json or under `mcp` in .rawko/config.yaml; to see which are there",
+        instead: "rawko mcp list",
+    },
+    Foreign {
+        typed: "-i --image --attach",
+        meant: "a picture or a text is given with the task",
+        instead: "rawko --file screen.png \"make it look like this\"",
+    },
+    Foreign {
+        typed: "--cd --cwd-dir --working-dir --workdir --directory --workspace",
+        meant: "to work in another folder",
+        instead: "rawko -C ../other \"fix the failing test\"",
+    },
+    Foreign {
+        typed: "--test --test-cmd --auto-test --lint-cmd --check",
+        meant: "what verifies a run is found, or named",
+        instead: "rawko --verify \"npm test\" \"fix the failing test\"",
+    },
+    Foreign {
+        typed: "-d --debug --log-level",
+        meant: "to see more of a run",
+        instead: "rawko --verbose \"fix the failing test\"",
+    },
+    Foreign {
+        typed: "--list-sessions --history",
+        meant: "to see the sessions of this folder",
+        instead: "rawko sessions list",
+    },
+    Foreign {
+        typed: "--list-models --models",
+        meant: "to see the models",
+        instead: "rawko providers models",
+    },
+];
+
+/// Subcommands of commands that rawko has too.
+const SUBCOMMANDS: &[(&str, Foreign)] = &[
+    (
+        "mcp",
+        Foreign {
+            typed: "add add-json add-from-claude-desktop remove rm get edit enable disable reset-project-choices serve",
+            meant: "servers of tools are in .mcp.json or under `mcp` in .rawko/config.yaml, and are changed there; to see which \
+                    are there",
+            instead: "rawko mcp list",
+        },
+    ),
+    (
+        "config",
+        Foreign {
+            typed: "set get add remove rm unset edit list ls reset path",
+            meant: "values are in .rawko/config.yaml, and are changed there; to see each and where it comes from",
+            instead: "rawko config show",
+        },
+    ),
+    (
+        "sessions",
+        Foreign {
+            typed: "resume continue open attach",
+            meant: "an interrupted session goes on",
+            instead: "rawko resume",
+        },
+    ),
+    (
+        "agents",
+        Foreign {
+            typed: "create new add remove rm edit",
+            meant: "an agent is a file in .rawko/agents; to see which are there",
+            instead: "rawko agents list",
+        },
+    ),
+    (
+        "providers",
+        Foreign {
+            typed: "login logout add set remove auth",
+            meant: "a key comes from the environment; to see the variable of each provider",
+            instead: "rawko providers list",
+        },
+    ),
+];
+
+impl Foreign {
+    fn is_typed(&self, word: &str) -> bool {
+        self.typed.split_whitespace().any(|known| known == word)
+    }
+
+    fn answer(&self) -> String {
+        format!("{}: {}", self.meant, self.instead)
+    }
+}
+
+/// Whether another agent has an option of this name.
+pub(crate) fn is_option(flag: &str) -> bool {
+    let name = flag.split('=').next().unwrap_or(flag);
+    OPTIONS.iter().any(|option| option.is_typed(name))
+}
+
+/// The answer to a command line that the parser refused, if it is one of another agent.
+pub(crate) fn answered(error: &clap::Error) -> Option<Failure> {
+    let word = |kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.as_str()),
+        _ => None,
+    };
+    match error.kind() {
+        ErrorKind::UnknownArgument => {
+            let typed = word(ContextKind::InvalidArg)?;
+            let name = typed.split(['=', ' ']).next().unwrap_or(typed);
+            let option = OPTIONS.iter().find(|option| option.is_typed(name))?;
+            let message = format!("there is no option `{}` here", clean_line(name));
+            Some(Failure::usage(message).with_hint(option.answer()))
+        }
+        ErrorKind::InvalidSubcommand => {
+            let typed = word(ContextKind::InvalidSubcommand)?;
+            let usage = error.get(ContextKind::Usage)?.to_string();
+            let (command, known) = SUBCOMMANDS.iter().find(|(command, known)| {
+                known.is_typed(typed) && usage.contains(&format!("rawko {command} "))
+            })?;
+            let message = format!("there is no command `{command} {}`", clean_line(typed));
+            Some(Failure::usage(message).with_hint(known.answer()))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsString;
+
+    use clap::Parser as _;
+
+    use super::*;
+    use crate::arguments::{Cli, with_command};
+    use crate::documentation::refusals;
+
+    /// The answer to a command line.
+    #[track_caller]
+    fn answer(line: &[&str]) -> String {
+        let arguments = ["rawko"].iter().chain(line).map(OsString::from).collect();
+        let arguments =
+            with_command(arguments).unwrap_or_else(|_| panic!("{line:?} is refused by its words"));
+        let error = Cli::try_parse_from(arguments).err().unwrap_or_else(|| panic!("rawko takes {line:?}"));
+        let Some(Failure::Report(report)) = answered(&error) else {
+            panic!("{line:?} has no answer: {error}")
+        };
+        format!("{report:?}")
+    }
+
+    #[test]
+    fn every_foreign_option_is_answered_with_a_line_that_works() {
+        for option in OPTIONS {
+            assert_eq!(refusals(option.instead), Ok(Vec::new()), "{}", option.instead);
+            for flag in option.typed.split_whitespace() {
+                for line in [
+                    &[flag, "fix"][..],
+                    &[flag, "x", "fix the test"],
+                    &["fix the test", flag],
+                    &["run", flag],
+                ] {
+                    let answer = answer(line);
+                    assert!(answer.contains(&option.answer().replace('"', "\\\"")), "{line:?}: {answer}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_foreign_subcommand_is_answered_with_a_line_that_works() {
+        for (command, known) in SUBCOMMANDS {
+            assert_eq!(refusals(known.instead), Ok(Vec::new()), "{}", known.instead);
+            for typed in known.typed.split_whitespace() {
+                let answer = answer(&[*command, typed, "x"]);
+                assert!(answer.contains(known.meant), "{command} {typed}: {answer}");
+            }
+        }
+    }
+
+    #[test]
+    fn what_rawko_knows_and_what_nobody_knows_is_left_to_the_parser() {
+        for line in [&["sessions", "list", "--json"][..], &["--verify", "make", "fix it"], &["mcp", "list"]] {
+            let arguments = ["rawko"].iter().chain(line).map(OsString::from).collect();
+            let taken = with_command(arguments).map(Cli::try_parse_from);
+            assert!(matches!(taken, Ok(Ok(_))), "{line:?}");
+        }
+        let error = Cli::try_parse_from(["rawko", "run", "--frobnicate", "x"]).unwrap_err();
+        assert!(answered(&error).is_none());
+    }
+}
