@@ -121,11 +121,12 @@ impl SharedRunArgs {
         let notifications = run.take_notifications();
         let journal = run.journal_path().display().to_string();
         let tree = run.tree().map(Path::to_owned);
+        let no_memories = run.missing_memories().map(Path::to_owned);
         let mut ended = follow(workspace, run, format, self.verbosity(), !self.print)?;
         if format == OutputFormat::Text
             && let Some(summary) = Summary::of(&ended.finished, Some(journal), dry_run)
         {
-            let summary = Summary { not_kept: self.verify.as_options(), tree, ..summary };
+            let summary = Summary { not_kept: self.verify.as_options(), tree, no_memories, ..summary };
             let text =
                 if self.print && !dry_run { summary.answer() } else { summary.text(&workspace.console) };
             let written = workspace.console.write(&text);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rawko::Explanation;
 use rawko::{Outcome, RunEvent};
-use rawko_core::facts::{VERIFY, Verification};
+use rawko_core::facts::{Proof, VERIFY, Verification};
 use rawko_core::integrity::{DoubtReason, IntegrityResult};
 use rawko_core::session::{LimitKind, Status};
 use rawko_core::{ErrorCode, ErrorInfo, Usage};
@@ -46,6 +46,8 @@ pub(crate) struct Summary {
     pub(crate) not_kept: String,
     /// The work tree that the session works in, where that is not the project's folder.
     pub(crate) tree: Option<PathBuf>,
+    /// The folder whose absence keeps runs from learning.
+    pub(crate) no_memories: Option<PathBuf>,
     /// How wide the terminal is, if the summary goes to one.
     pub(crate) columns: Option<usize>,
 }
@@ -71,6 +73,7 @@ impl Summary {
             decisions,
             not_kept: String::new(),
             tree: None,
+            no_memories: None,
             columns: output_columns(),
         })
     }
@@ -197,7 +200,12 @@ impl Summary {
         }
         match status {
             Status::Verified => {
-                format!("review the change (`{}`) and commit it\n{}", self.git("diff"), self.to_continue())
+                format!(
+                    "review the change (`{}`) and commit it\n{}{}",
+                    self.diff(),
+                    self.to_continue(),
+                    self.to_learn()
+                )
             }
             Status::Claimed if doubt == Some(DoubtReason::TreeChanged) => {
                 format!(
@@ -209,7 +217,7 @@ impl Summary {
                 format!(
                     "read the change of the checks (`{}`). If the task is about them, give \
                      --allow-changed-checks to the command below\n{}",
-                    self.git("diff"),
+                    self.diff(),
                     self.to_continue()
                 )
             }
@@ -225,7 +233,7 @@ impl Summary {
                         "run your checks: the agents say it is done, but no command verified it (use --verify CMD)"
                     }
                 };
-                format!("review the change (`{}`) and {what}\n{}", self.git("diff"), self.to_continue())
+                format!("review the change (`{}`) and {what}\n{}", self.diff(), self.to_continue())
             }
             Status::Claimed => {
                 format!("no file was changed: read the summary\n{}", self.to_continue())
@@ -242,7 +250,7 @@ impl Summary {
                 format!(
                     "the changes so far are in {}: review them with `{}`\n{}",
                     self.place(),
-                    self.git("diff"),
+                    self.diff(),
                     self.to_go_on()
                 )
             }
@@ -250,7 +258,7 @@ impl Summary {
                 format!(
                     "no file was written with Write or Edit; check with `{}` whether a command changed \
                      something\n{}",
-                    self.git("status"),
+                    self.diff(),
                     self.to_go_on()
                 )
             }
@@ -267,12 +275,9 @@ impl Summary {
         }
     }
 
-    /// A command of git where the session works.
-    fn git(&self, command: &str) -> String {
-        match &self.tree {
-            Some(tree) => clean_line(&format!("git -C {} {command}", quoted(&tree.to_string_lossy()))),
-            None => format!("git {command}"),
-        }
+    /// The command that shows what changed, new files and folders without git included.
+    fn diff(&self) -> String {
+        clean_line(&format!("rawko diff {}", self.session))
     }
 
     /// Where the session works.
@@ -290,6 +295,21 @@ impl Summary {
             ));
         }
         self.to_continue()
+    }
+
+    /// How later runs learn from one like this, which made red checks green, where nobody has decided about it.
+    fn to_learn(&self) -> String {
+        match &self.no_memories {
+            Some(folder) if self.outcome.proof == Some(Proof::Task) => {
+                let here = std::env::current_dir().ok();
+                let shown = here.and_then(|here| folder.strip_prefix(here).ok()).unwrap_or(folder);
+                format!(
+                    "\nto have later runs learn from such work: mkdir -p {}",
+                    quoted(&shown.to_string_lossy())
+                )
+            }
+            _ => String::new(),
+        }
     }
 
     /// The command for another task in the same session.

@@ -249,6 +249,22 @@ fn what_a_killed_command_changed_is_listed() {
 }
 
 #[test]
+fn a_run_that_had_something_to_learn_says_how_until_somebody_decides() {
+    let offer = "mkdir -p .rawko/memories";
+    let solved = |trial: Trial| {
+        let (code, out, err) = trial.ask(&["--verify", "sh check.sh", "Do it."]);
+        assert_eq!(code, Some(0), "{out}{err}");
+        (out, trial)
+    };
+    let work = || [select("developer"), bash("echo fixed > code.txt"), report("done"), complete("done")];
+    let (out, first) = solved(trial(work()));
+    assert!(out.contains(offer), "{out}");
+    assert!(!first.project().join(".rawko/memories").exists());
+    let (out, _) = solved(trial(work()).user_config("/memory/extract", json!(false)));
+    assert!(!out.contains(offer), "{out}");
+}
+
+#[test]
 fn what_runs_later_on_the_users_machine_is_named_and_other_work_is_not() {
     let work = |command: &str| [select("developer"), bash(command), report("written"), complete("written")];
     let ended = trial(work("echo 'echo hello' > .envrc; echo fixed > code.txt")).run("Do it.");

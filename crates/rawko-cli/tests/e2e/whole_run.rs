@@ -108,7 +108,7 @@ fn people_are_told_what_happened_and_what_to_do_next() {
         .run("Make the test suite pass.");
     ended.exits(0).says(&["planner", "Edit", "FAIL"]);
     for part in
-        ["Claimed done", "no command verified it", "add adds; the suite passes", "calc.sh", "git diff"]
+        ["Claimed done", "no command verified it", "add adds; the suite passes", "calc.sh", "rawko diff"]
     {
         assert!(ended.stdout.contains(part), "{part:?} is missing in:\n{}", ended.stdout);
     }

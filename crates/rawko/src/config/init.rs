@@ -30,8 +30,8 @@ pub struct InitError {
     pub source: io::Error,
 }
 
-/// Writes `.rawko/` into `project`: a commented `config.yaml`, the built-in agents, `memories/` and `sessions/`, which git
-/// ignores.
+/// Writes `.rawko/` into `project`: a commented `config.yaml`, the built-in agents, and `sessions/`, which git ignores. Not
+/// `memories/`: with it, each execution would cost a model call that nobody asked for.
 ///
 /// # Errors
 /// At the first file that cannot be written. Files written before it stay.
@@ -49,7 +49,6 @@ pub fn init(project: &Path) -> Result<Initialised, InitError> {
     for agent in builtin_agents() {
         put(&format!(".rawko/agents/{}.md", agent.name), &agent_markdown(&agent))?;
     }
-    put(".rawko/memories/.gitkeep", "")?;
     put(".rawko/sessions/.gitignore", "*\n")?;
     Ok(done)
 }

@@ -161,7 +161,11 @@ impl Rawko {
         }
         let driver_signals = signals.clone();
         let driver_id = id.clone();
+        let memory = &self.loaded.config.memory;
+        let memories = self.project().join(crate::memory::FOLDER);
+        let is_undecided = memory.enabled && memory.extract.is_none() && memories.symlink_metadata().is_err();
         Ok(Run {
+            no_memories: is_undecided.then_some(memories),
             id,
             journal: journal_path,
             tree: self.builder.tree.clone(),

@@ -40,6 +40,7 @@ pub struct Run {
     pub(crate) id: String,
     pub(crate) journal: PathBuf,
     pub(crate) tree: Option<PathBuf>,
+    pub(crate) no_memories: Option<PathBuf>,
     pub(crate) signals: Signals,
     pub(crate) hub: Hub,
     pub(crate) start: Start,
@@ -75,6 +76,13 @@ impl Run {
     #[must_use]
     pub fn tree(&self) -> Option<&Path> {
         self.tree.as_deref()
+    }
+
+    /// The folder in which runs would keep what they learn, where it is not there and nothing is configured: then this run
+    /// learns nothing.
+    #[must_use]
+    pub fn missing_memories(&self) -> Option<&Path> {
+        self.no_memories.as_deref()
     }
 
     /// The events of the run. Every call gives a new watcher; all of them see everything from the start.

@@ -304,7 +304,7 @@ fn what_init_writes_changes_nothing() {
     let project = TestProject::new(&[]);
     let before = project.loaded();
     let done = init(project.path()).expect("init");
-    assert_eq!(done.created.len(), 7, "{done:?}");
+    assert_eq!(done.created.len(), 6, "{done:?}");
     assert!(done.kept.is_empty());
     let after = project.loaded();
     assert_eq!(after.config, before.config);
@@ -319,7 +319,7 @@ fn what_init_writes_changes_nothing() {
     std::fs::remove_file(project.path().join(".rawko/agents/tester.md")).unwrap();
     let again = init(project.path()).expect("init");
     assert_eq!(again.created, [std::path::PathBuf::from(".rawko/agents/tester.md")]);
-    assert_eq!(again.kept.len(), 6);
+    assert_eq!(again.kept.len(), 5);
     assert_eq!(std::fs::read_to_string(project.path().join(".rawko/config.yaml")).unwrap(), "version: 1\n");
 }
 
