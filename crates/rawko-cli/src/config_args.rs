@@ -137,6 +137,7 @@ impl PermissionArgs {
             read: self.read,
             write: self.write,
             deny: None,
+            protect: None,
             net: self.net,
             env,
             run: self.run,

@@ -189,3 +189,20 @@ fn a_denied_file_is_not_read_under_a_second_name() {
     check_link(&["secret.txt"], "other.txt", false);
     check_link(&[], "secret.txt", false);
 }
+
+#[tokio::test]
+async fn names_that_the_user_protects_are_not_written_under_any_path() {
+    let dir = tempfile::tempdir().unwrap();
+    put(dir.path(), "web/.npmrc", "theirs");
+    symlink("web/.npmrc", dir.path().join("link")).unwrap();
+    let protect = Some(vec![".npmrc".to_owned(), ".vscode".to_owned()]);
+    let bench = Bench::with(dir.path(), Permissions { protect, ..Permissions::default() });
+    for path in ["web/.npmrc", "link", ".vscode/tasks.json", "a/.VSCode/x"] {
+        let outcome = bench.call("Write", json!({"file_path": path, "content": "mine"})).await;
+        assert!(outcome.is_error, "{path}: {}", outcome.content);
+    }
+    let read = bench.call("Read", json!({"file_path": "web/.npmrc"})).await;
+    assert!(!read.is_error && read.content.contains("theirs"), "{}", read.content);
+    let other = bench.call("Write", json!({"file_path": "npmrc", "content": "mine"})).await;
+    assert!(!other.is_error, "{}", other.content);
+}

@@ -298,6 +298,33 @@ fn accounts_beside_programs_are_not_shown() {
 }
 
 #[test]
+fn names_that_the_user_protects_are_read_and_not_written() {
+    if !is_possible() {
+        return;
+    }
+    let trial = |server| {
+        enforced(server)
+            .user_config("/permissions/protect", json!([".vscode", ".envrc", ".npmrc"]))
+            .file(".vscode/tasks.json", "TASKS\n")
+            .file("web/.npmrc", "NPM\n")
+    };
+    let command = "cat .vscode/tasks.json web/.npmrc; echo x >> .vscode/tasks.json; echo x > .vscode/new; mv .vscode old; \
+                   echo x > web/.npmrc; rm -f web/.npmrc; echo x > .envrc; ln -s /etc/hosts .npmrc; mkdir -p web/src; \
+                   echo work > web/src/npmrc && echo here";
+    let (ended, output) = tries(trial, command);
+    for seen in ["TASKS", "NPM", "here"] {
+        assert!(output.contains(seen), "{seen}: {output}");
+    }
+    let project = ended.trial.project();
+    let text = |name: &str| std::fs::read_to_string(project.join(name)).unwrap();
+    assert_eq!((text(".vscode/tasks.json").as_str(), text("web/.npmrc").as_str()), ("TASKS\n", "NPM\n"));
+    for absent in [".vscode/new", "old", ".envrc", ".npmrc"] {
+        assert!(project.join(absent).symlink_metadata().is_err(), "{absent}: {output}");
+    }
+    assert_eq!(text("web/src/npmrc"), "work\n");
+}
+
+#[test]
 fn what_tools_keep_besides_programs_and_caches_is_not_there() {
     if !is_possible() {
         return;

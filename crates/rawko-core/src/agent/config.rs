@@ -309,6 +309,10 @@ pub struct Permissions {
     /// Paths that may be neither read nor written, whatever the other lists say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deny: Option<Vec<String>>,
+    /// Names of files and folders that may be read and not written, in any folder, besides `.git`, `.rawko` and `.claude`
+    /// (default: none).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protect: Option<Vec<String>>,
     /// Hosts that may be reached (default: none).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net: Option<Vec<String>>,

@@ -1,5 +1,5 @@
 //! How permissions add up: the command line speaks over the project's configuration, an agent narrows what
-//! is left, and every `deny` counts.
+//! is left, and every `deny` and `protect` counts.
 //!
 //! Paths are compared as text, relative ones against relative ones: the core does not know where the
 //! project lies. A pair that cannot be compared (one absolute, one relative) has nothing in common, which
@@ -27,6 +27,7 @@ pub fn effective_permissions(
         read: narrow(over(&cli.read, &global.read).or_else(project), &agent.read, path_covers),
         write: narrow(over(&cli.write, &global.write).or_else(project), &agent.write, path_covers),
         deny: unite([&global.deny, &agent.deny, &cli.deny]),
+        protect: unite([&global.protect, &agent.protect, &cli.protect]),
         net: narrow(over(&cli.net, &global.net).or_else(nothing), &agent.net, host_covers),
         env: narrow(over(&cli.env, &global.env).or_else(nothing), &agent.env, |a, b| a == b),
         run: narrow(over(&cli.run, &global.run), &agent.run, |a, b| a == b),

@@ -20,6 +20,8 @@ pub(super) struct PathGrants {
     pub(super) read: Vec<PathBuf>,
     pub(super) write: Vec<PathBuf>,
     deny: Vec<DenyRule>,
+    /// Names that are protected besides [`PROTECTED`].
+    pub(super) protect: Vec<String>,
     private: PrivatePlaces,
     /// What a person approved for one call.
     approved: Vec<ApprovedPath>,
@@ -100,6 +102,7 @@ impl PathGrants {
             read: places("read", &permissions.read)?,
             write: places("write", &permissions.write)?,
             deny: deny.collect::<Result<_, _>>()?,
+            protect: permissions.protect.clone().unwrap_or_default(),
             private: PrivatePlaces::of(root, &|name| std::env::var_os(name)),
             approved: Vec::new(),
         })
@@ -189,7 +192,15 @@ impl PathGrants {
         }
         // The project itself may lie below a directory of such a name.
         let below = path.strip_prefix(&self.root).unwrap_or(path);
-        protected_name(below).map_or(Ok(true), |name| Err(name.to_owned()))
+        self.protected_name(below).map_or(Ok(true), |name| Err(name.to_owned()))
+    }
+
+    /// The first component of a path below the project that no permission grants writing.
+    pub(super) fn protected_name<'a>(&self, below: &'a Path) -> Option<&'a str> {
+        protected_name(below).or_else(|| {
+            let mut names = below.iter().filter_map(|part| part.to_str());
+            names.find(|name| self.protect.iter().any(|protected| protected.eq_ignore_ascii_case(name)))
+        })
     }
 
     /// Whether the directory `path` is granted or contains something that is.

@@ -123,6 +123,16 @@ impl FileAccess {
         self.grants.denied_places()
     }
 
+    /// The names that are protected besides those that always are.
+    pub(crate) fn protect(&self) -> &[String] {
+        &self.grants.protect
+    }
+
+    /// Whether a name on the way to a real path is protected, in the project or outside of it.
+    pub(crate) fn is_protected(&self, real: &Path) -> bool {
+        self.grants.protected_name(real.strip_prefix(&self.root).unwrap_or(real)).is_some()
+    }
+
     /// For each pattern of `deny`, the folder that everything it matches lies in.
     pub(crate) fn pattern_folders(&self) -> Vec<PathBuf> {
         self.grants.pattern_folders()
@@ -387,8 +397,7 @@ impl FileAccess {
         let granted = if granted.is_empty() { "nothing".to_owned() } else { granted.join(", ") };
         let hint = "Work with files inside, or say in your report that the task needs it.";
         // What no grant opens is not worth a question, and a name that is no text cannot be shown in one.
-        let is_grantable = real.to_str().is_some()
-            && (list == "read" || protected_name(real.strip_prefix(&self.root).unwrap_or(real)).is_none());
+        let is_grantable = real.to_str().is_some() && (list == "read" || !self.is_protected(real));
         let needs = Some(needs).filter(|_| is_grantable);
         AccessError::Outside { path: path.to_owned(), verb, list, granted, hint, needs }
     }

@@ -3,6 +3,7 @@
 //! rawko does that outside the sandbox, with all the user's rights, while other commands run and change what they like. So
 //! nothing is removed by its path, and each folder has to be the one that it was before the command.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ffi::{CString, OsStr};
 use std::os::fd::OwnedFd;
@@ -30,7 +31,7 @@ struct Folder {
     inside: PathBuf,
     /// Its device and number.
     identity: (u64, u64),
-    names: Vec<(&'static str, Before)>,
+    names: Vec<(Cow<'static, str>, Before)>,
     /// The lines of a rebase under way that run something.
     runs: Vec<Vec<u8>>,
 }
@@ -46,7 +47,12 @@ enum Before {
 /// What is not there now in the folders of the project's repository and of others that are the user's, `theirs`, and what is
 /// a link, there and at the top of the project. A command may create files beside those that are protected, and nothing can
 /// be mounted where nothing is, or over a link.
-pub(super) fn absent(repository: Option<&Repository>, root: &Path, theirs: &[PathBuf]) -> Absent {
+pub(super) fn absent(
+    repository: Option<&Repository>,
+    root: &Path,
+    theirs: &[PathBuf],
+    protect: &[String],
+) -> Absent {
     let mut found = Vec::new();
     let tops: BTreeSet<&Path> = repository
         .iter()
@@ -55,7 +61,7 @@ pub(super) fn absent(repository: Option<&Repository>, root: &Path, theirs: &[Pat
         .filter(|top| top.is_absolute())
         .collect();
     for top in tops {
-        found.extend(links_at(top));
+        found.extend(protected_at(top, protect));
     }
     let own = repository.iter().flat_map(|own| &own.folders).map(|path| (path, with_inner(path)));
     let theirs = theirs.iter().map(|path| (path, vec![path.clone()]));
@@ -71,7 +77,7 @@ pub(super) fn absent(repository: Option<&Repository>, root: &Path, theirs: &[Pat
                 continue;
             }
             let names =
-                DECIDING.into_iter().filter_map(|name| Some((name, before(&folder, name)?))).collect();
+                DECIDING.into_iter().filter_map(|name| Some((name.into(), before(&folder, name)?))).collect();
             let runs = rebase::runs_in(&folder);
             found.push(Folder { top: Arc::clone(&top), inside: inside.to_owned(), identity, names, runs });
         }
@@ -79,11 +85,13 @@ pub(super) fn absent(repository: Option<&Repository>, root: &Path, theirs: &[Pat
     Absent(found)
 }
 
-/// The links with protected names.
-fn links_at(top: &Path) -> Option<Folder> {
+/// The links with protected names, and of the names in `protect` also those that nothing has.
+fn protected_at(top: &Path, protect: &[String]) -> Option<Folder> {
     let opened = open_folder(None, top.as_os_str()).ok()?;
-    let known = PROTECTED.into_iter().filter_map(|name| Some((name, before(&opened, name)?)));
-    let names: Vec<_> = known.filter(|(_, before)| matches!(before, Before::Link(_))).collect();
+    let known = PROTECTED.into_iter().filter_map(|name| Some((name.into(), before(&opened, name)?)));
+    let links = known.filter(|(_, before)| matches!(before, Before::Link(_)));
+    let others = protect.iter().filter_map(|name| Some((name.clone().into(), before(&opened, name)?)));
+    let names: Vec<_> = links.chain(others).collect();
     let identity = identity_of(&opened).ok().filter(|_| !names.is_empty())?;
     Some(Folder { top: Arc::new(opened), inside: PathBuf::new(), identity, names, runs: Vec::new() })
 }

@@ -28,7 +28,7 @@ fn check(act: impl Fn(&Path), look: impl Fn(&Path)) {
         own: Some(git.clone()),
         obeyed: Vec::new(),
     };
-    let before = absent(Some(&repository), &repository.top, &[]);
+    let before = absent(Some(&repository), &repository.top, &[], &[]);
     act(&git);
     before.remove();
     look(&git);
@@ -138,7 +138,7 @@ fn a_folder_that_cannot_be_searched_is_not_an_empty_one() {
         own: None,
         obeyed: Vec::new(),
     };
-    absent(Some(&repository), &repository.top, &[]).remove();
+    absent(Some(&repository), &repository.top, &[], &[]).remove();
     fs::set_permissions(&git, Permissions::from_mode(0o700)).unwrap();
     assert!(git.join("config").exists() && git.join("hooks").exists());
 }
@@ -155,7 +155,7 @@ fn a_link_is_put_back() {
         own: None,
         obeyed: Vec::new(),
     };
-    let before = absent(Some(&repository), &repository.top, &[]);
+    let before = absent(Some(&repository), &repository.top, &[], &[]);
     fs::remove_file(git.join("hooks")).unwrap();
     fs::create_dir(git.join("hooks")).unwrap();
     fs::write(git.join("hooks/pre-commit"), "").unwrap();
@@ -169,7 +169,7 @@ fn a_link_at_the_top_of_the_project_is_put_back() {
     let top = folder.path().canonicalize().unwrap();
     fs::create_dir(top.join("real")).unwrap();
     symlink("real", top.join(".claude")).unwrap();
-    let before = absent(None, &top, &[]);
+    let before = absent(None, &top, &[], &[]);
     fs::rename(top.join(".claude"), top.join("moved")).unwrap();
     fs::create_dir(top.join(".claude")).unwrap();
     before.remove();

@@ -362,7 +362,8 @@ impl Confined {
         let writes = self.permissions.write.as_ref().is_none_or(|write| !write.is_empty())
             && std::fs::canonicalize(&self.root)
                 .is_ok_and(|root| root == self.sandbox.0.new_repositories.root());
-        Watched::new(control, &self.sandbox, way, writes)
+        let protect = self.permissions.protect.as_deref().unwrap_or_default();
+        Watched::new(control, &self.sandbox, way, (writes, protect))
     }
 
     /// Limits what the command takes, whose helper was started and has not begun. Where that fails, it runs all the same.
@@ -478,7 +479,9 @@ fn to_survey(access: &FileAccess, is_thorough: bool) -> Vec<Wanted> {
         access.pattern_folders().into_iter().filter(|folder| !folder.starts_with(root)).collect();
     let mut others: Vec<Wanted> = Vec::new();
     let writable = access.writable().iter().filter(|path| !root.starts_with(path));
-    others.extend(writable.map(|path| Wanted { folder: path.clone(), is_thorough }));
+    let wanted =
+        |folder: PathBuf, is_thorough| Wanted { folder, is_thorough, protect: access.protect().to_vec() };
+    others.extend(writable.map(|path| wanted(path.clone(), is_thorough)));
     for granted in access.readable() {
         // Of a folder of many things, such as a home, the part that the pattern is about.
         let parts = patterns.iter().filter_map(|pattern| {
@@ -486,12 +489,12 @@ fn to_survey(access: &FileAccess, is_thorough: bool) -> Vec<Wanted> {
             (is_inside || granted.starts_with(pattern))
                 .then(|| if is_inside { pattern.clone() } else { granted.clone() })
         });
-        others.extend(parts.map(|folder| Wanted { folder, is_thorough: true }));
+        others.extend(parts.map(|folder| wanted(folder, true)));
     }
     others.retain(|wanted| !wanted.folder.starts_with(root) && wanted.folder.is_dir());
     // The outermost first, and of the same folder the thorough one.
     others.sort_by(|a, b| a.folder.cmp(&b.folder).then(b.is_thorough.cmp(&a.is_thorough)));
-    let mut wanted = vec![Wanted { folder: root.to_owned(), is_thorough }];
+    let mut wanted = vec![wanted(root.to_owned(), is_thorough)];
     for other in others {
         let covers =
             |one: &Wanted| other.folder.starts_with(&one.folder) && one.is_thorough >= other.is_thorough;
@@ -512,7 +515,7 @@ pub fn denied_and_tracked(root: &Path, permissions: &Permissions) -> Vec<PathBuf
         return Vec::new();
     }
     if has_patterns {
-        let project = Wanted { folder: access.root().to_owned(), is_thorough: true };
+        let project = Wanted { folder: access.root().to_owned(), is_thorough: true, protect: Vec::new() };
         let survey = Survey::renewed(&mut None, &[project]);
         denied.extend(survey.files.iter().filter(|path| access.is_denied(path)).cloned());
     }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::{git, sockets};
+use crate::access::{PROTECTED, protected_name};
 
 /// How long a survey lasts.
 const LASTS: Duration = Duration::from_secs(5);
@@ -53,6 +54,15 @@ pub(super) struct Wanted {
     pub(super) folder: PathBuf,
     /// Whether all of its files are listed, and no folder left out.
     pub(super) is_thorough: bool,
+    /// Names that are protected besides those that always are.
+    pub(super) protect: Vec<String>,
+}
+
+impl Wanted {
+    fn is_protected(&self, name: &OsStr) -> bool {
+        let is_named = |name: &str| self.protect.iter().any(|named| named.eq_ignore_ascii_case(name));
+        protected_name(Path::new(name)).is_some() || name.to_str().is_some_and(is_named)
+    }
 }
 
 /// Whether a folder of this name holds installed packages, or what build tools made.
@@ -66,7 +76,7 @@ pub(super) struct Survey {
     taken: Option<Instant>,
     /// The project first.
     wanted: Vec<Wanted>,
-    /// Names that no permission grants: `.rawko`, `.claude`, `.git`.
+    /// Names that no permission grants: `.rawko`, `.claude`, `.git`, and those of `permissions.protect`.
     pub(super) protected: BTreeSet<PathBuf>,
     /// Folders that look like a bare repository.
     pub(super) bare: BTreeSet<PathBuf>,
@@ -123,8 +133,9 @@ impl Survey {
         }
         for (index, wanted) in wanted.iter().enumerate() {
             // Whatever else there is: these are at the top.
-            let top = [".claude", ".git", ".rawko"].map(|name| wanted.folder.join(name));
-            survey.protected.extend(top.into_iter().filter(|path| path.symlink_metadata().is_ok()));
+            let names = PROTECTED.into_iter().chain(wanted.protect.iter().map(String::as_str));
+            let top = names.map(|name| wanted.folder.join(name));
+            survey.protected.extend(top.filter(|path| path.symlink_metadata().is_ok()));
             survey.walk(wanted, index == 0, most_first);
         }
         survey.taken = Some(Instant::now());
@@ -185,7 +196,7 @@ impl Survey {
                 if kind.is_socket() {
                     let file = sockets::file_of(&path);
                     self.sockets.files.extend(file.map(|file| (path, file)));
-                } else if crate::access::protected_name(Path::new(&name)).is_some() {
+                } else if wanted.is_protected(&name) {
                     self.protected.insert(path);
                 } else if kind.is_dir() {
                     let is = |names: &[&str]| names.iter().any(|n| name == *n);
@@ -233,7 +244,7 @@ mod tests {
     const NOTHING: Option<&Survey> = None;
 
     fn wanted(folder: &Path, is_thorough: bool) -> Wanted {
-        Wanted { folder: folder.to_owned(), is_thorough }
+        Wanted { folder: folder.to_owned(), is_thorough, protect: Vec::new() }
     }
 
     /// What is protected below a folder that holds these folders.

@@ -15,7 +15,7 @@ use super::private::OwnFolders;
 use super::sockets::Relative;
 use super::survey::Survey;
 use super::{git, placeholders, sockets};
-use crate::access::{FileAccess, PRIVATE, protected_name};
+use crate::access::{FileAccess, PRIVATE};
 
 /// Folders that commands have for themselves.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
@@ -259,9 +259,8 @@ impl Builder<'_> {
             steps.extend(builds.filter_map(|folder| self.layer(&self.own.builds, folder)));
         }
         // No grant opens what is protected, not even one that names it.
-        let is_protected = |path: &Path| protected_name(path.strip_prefix(root).unwrap_or(path)).is_some();
-        let others =
-            writable.iter().filter(|path| !root.starts_with(path) && path.exists() && !is_protected(path));
+        let is_open = |path: &&PathBuf| !root.starts_with(path) && !self.access.is_protected(path);
+        let others = writable.iter().filter(is_open).filter(|path| path.exists());
         steps.extend(others.map(|path| Step::Grant(path.clone())));
     }
 

@@ -27,10 +27,17 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    pub(super) fn new(control: Control, sandbox: &Sandbox, way: WayOut, writes: bool) -> Self {
+    /// `writes`: whether it may write in the project, or beside it, and which names are protected besides those that always
+    /// are.
+    pub(super) fn new(
+        control: Control,
+        sandbox: &Sandbox,
+        way: WayOut,
+        (writes, protect): (bool, &[String]),
+    ) -> Self {
         let repositories = &sandbox.0.new_repositories;
         let theirs = if writes { repositories.theirs() } else { Vec::new() };
-        let absent = absent::absent(sandbox.0.repository.as_ref(), repositories.root(), &theirs);
+        let absent = absent::absent(sandbox.0.repository.as_ref(), repositories.root(), &theirs, protect);
         repositories.command_begins();
         Self { control, sandbox: sandbox.clone(), absent, way, group: None, writes }
     }

@@ -313,6 +313,7 @@ pub(super) fn permission_faults(permissions: &Permissions) -> Vec<(String, Strin
         ("read", &permissions.read),
         ("write", &permissions.write),
         ("deny", &permissions.deny),
+        ("protect", &permissions.protect),
         ("net", &permissions.net),
         ("env", &permissions.env),
         ("run", &permissions.run),
@@ -323,6 +324,17 @@ pub(super) fn permission_faults(permissions: &Permissions) -> Vec<(String, Strin
         for (n, item) in items.iter().flatten().enumerate() {
             let fault = match key {
                 _ if item.trim().is_empty() => Some(("this entry is empty", "remove it")),
+                "protect"
+                    if item.contains('/')
+                        || item.contains(['*', '?', '['])
+                        || item == "."
+                        || item == ".." =>
+                {
+                    Some((
+                        "this should be the name of a file or a folder, without a path and without a pattern",
+                        "write the name only, `.vscode`: it holds in every folder",
+                    ))
+                }
                 "net" if item.contains("://") || item.contains('/') => Some((
                     "this should be a host name, not an address",
                     "write `api.example.com` or `*.example.com`",

@@ -1,7 +1,7 @@
 //! Merges several sources of the same settings, and records where each value came from.
 //!
 //! Owns precedence: flag, environment, project, user, default. It does not know what the settings mean, with one
-//! exception: no layer can undo a `deny`, so those lists are combined.
+//! exception: no layer can undo a `deny` or a `protect`, so those lists are combined.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -255,7 +255,9 @@ fn overlay(
                     overlay(inner, map, pointer, origin, provenance);
                 }
             }
-            Value::Array(items) if pointer == "/permissions/deny" => {
+            Value::Array(items)
+                if matches!(pointer.as_str(), "/permissions/deny" | "/permissions/protect") =>
+            {
                 let mut all = under.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
                 for item in items {
                     if !all.contains(item) {

@@ -7,7 +7,7 @@ use super::load::Loaded;
 use super::yaml::Document;
 
 /// The settings of an agent that policy rules use.
-const RIGHTS: [&str; 11] = [
+const RIGHTS: [&str; 12] = [
     "/tools/allowed",
     "/tools/blocked",
     "/tools/bashFilter/allowedCommands",
@@ -15,6 +15,7 @@ const RIGHTS: [&str; 11] = [
     "/permissions/read",
     "/permissions/write",
     "/permissions/deny",
+    "/permissions/protect",
     "/permissions/net",
     "/permissions/env",
     "/permissions/run",

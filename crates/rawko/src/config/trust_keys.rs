@@ -96,6 +96,7 @@ pub(super) const CONFIG: &[(&str, Needs)] = &[
     ("/permissions/read", Judged),
     ("/permissions/write", Judged),
     ("/permissions/deny", Nothing("it is added to what the user denies")),
+    ("/permissions/protect", Nothing("it is added to what the user protects")),
     ("/permissions/net", Judged),
     ("/permissions/env", Judged),
     ("/permissions/run", Judged),

@@ -227,11 +227,13 @@ fn within(recorded: &Permissions, now: &Permissions) -> bool {
     let asks = |ask: &Ask| now.ask.iter().flatten().any(|now| now == ask);
     let shares = |item: &String| now.caches.iter().flatten().any(|cache| cache == item);
     let denies = |item: &String| recorded.deny.iter().flatten().any(|denied| denied == item);
+    let protects = |item: &String| recorded.protect.iter().flatten().any(|name| name == item);
     same_kind
         && granted
         && recorded.caches.iter().flatten().all(shares)
         && recorded.ask.iter().flatten().all(asks)
         && now.deny.iter().flatten().all(denies)
+        && now.protect.iter().flatten().all(protects)
 }
 
 /// Tells providers that play a script how much of it was played.

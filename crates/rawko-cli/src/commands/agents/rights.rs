@@ -80,6 +80,9 @@ pub(super) fn of(rawko: &Rawko, agent: &LoadedAgent) -> Vec<Right> {
     if granted.deny.is_some() {
         rights.push(list("deny", |permissions| &permissions.deny));
     }
+    if granted.protect.is_some() {
+        rights.push(list("protect", |permissions| &permissions.protect));
+    }
     rights.push(Right {
         name: "bashFilter",
         grants: filter.and_then(|filter| filter.allowed_commands.clone()),
