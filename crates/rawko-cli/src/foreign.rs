@@ -18,23 +18,25 @@ struct Foreign {
 const OPTIONS: &[Foreign] = &[
     Foreign {
         typed: "--yolo --dangerously-skip-permissions --dangerously-bypass-approvals-and-sandbox --full-auto --yes-always \
-                --auto-approve --auto-accept --allow-all-tools --trust-all-tools",
+                --auto-approve --auto-accept --allow-all-tools --trust-all-tools --allow-dangerously-skip-permissions \
+                --skip-permissions --auto --auto-edit --autopilot --no-ask-user --allow-all --allow-all-paths --allow-all-urls --force",
         meant: "agents work within their permissions and in a sandbox, and ask nothing unless you say so; \
                 to trust this folder for one run",
         instead: "rawko --yes \"fix the failing test\"",
     },
     Foreign {
-        typed: "--allowedTools --allowed-tools --allow-tool --tools --disallowedTools --disallowed-tools --deny-tool",
+        typed: "--allowedTools --allowed-tools --allow-tool --tools --disallowedTools --disallowed-tools --deny-tool \
+                --available-tools --exclude-tools --excluded-tools --allow-url --deny-url",
         meant: "the file of an agent says which tools it has; to see what holds",
         instead: "rawko agents show developer",
     },
     Foreign {
-        typed: "--max-turns --max-steps --max-session-turns",
+        typed: "--max-turns --max-steps --max-session-turns --max-iter --turns --steps",
         meant: "a run is limited in executions, tokens, cost or time",
         instead: "rawko --max-iterations 5 \"fix the failing test\"",
     },
     Foreign {
-        typed: "--max-budget-usd --budget --max-budget",
+        typed: "--max-budget-usd --budget --max-budget --max-spend",
         meant: "the limit of a run's cost, in US dollars, is",
         instead: "rawko --max-cost 2 \"fix the failing test\"",
     },
@@ -44,7 +46,7 @@ const OPTIONS: &[Foreign] = &[
         instead: "rawko --allow-read=.,../other \"fix the failing test\"",
     },
     Foreign {
-        typed: "-r --resume --session --session-id --restore-chat-history",
+        typed: "-r --resume --session --session-id --resume-session --fork-session --restore-chat-history",
         meant: "an interrupted session is resumed, and a next task is given, by commands of their own: `rawko resume ID`, \
                 `rawko continue ID \"a task\"`; for the last session",
         instead: "rawko resume",
@@ -55,57 +57,62 @@ const OPTIONS: &[Foreign] = &[
         instead: "rawko resume",
     },
     Foreign {
-        typed: "--permission-mode --approval-mode --ask-for-approval --approval-policy --plan",
+        typed: "--permission-mode --permission-prompt-tool --approval-mode -a --ask-for-approval --approval-policy --plan",
         meant: "permissions say what agents may do; to see the first decision and what its agent would do, without a change",
         instead: "rawko --dry-run \"fix the failing test\"",
     },
     Foreign {
-        typed: "--output-format --format --json-output --json --stream-json",
+        typed: "--output-format --format --json-output --json --stream-json --experimental-json --input-format -o \
+                --include-partial-messages --output-schema --json-schema --output-last-message --replay-user-messages",
         meant: "the result as JSON, or every event with `stream-json`",
         instead: "rawko --output json \"fix the failing test\"",
     },
     Foreign {
-        typed: "-s --sandbox --sandbox-mode",
+        typed: "-s --sandbox --sandbox-mode --sandbox-image --sandbox-policy",
         meant: "commands of agents always run in a sandbox; what it holds on this machine",
         instead: "rawko doctor",
     },
     Foreign {
-        typed: "--message --prompt --prompt-interactive --instruction --task --text",
+        typed: "--message --prompt --prompt-interactive --instruction --task --text --query --command",
         meant: "the task stands without an option",
         instead: "rawko \"fix the failing test\"",
     },
     Foreign {
-        typed: "--headless --non-interactive --no-interactive --batch --no-input",
+        typed: "--headless --non-interactive --no-interactive --batch --no-input --interactive --chat",
         meant: "a run asks nothing that stops it where nobody answers",
         instead: "rawko \"fix the failing test\"",
     },
     Foreign {
-        typed: "--system-prompt --append-system-prompt --system-prompt-file --custom-instructions",
+        typed: "--system-prompt --append-system-prompt --system-prompt-file --append-system-prompt-file \
+                --custom-instructions --agents --subagents",
         meant: "standing instructions are in AGENTS.md, and an agent's own in its file; to see an agent",
         instead: "rawko agents show developer",
     },
     Foreign {
-        typed: "--mcp-config --mcp --allowed-mcp-server-names",
+        typed: "--mcp-config --mcp --allowed-mcp-server-names --strict-mcp-config --additional-mcp-config \
+                --disable-mcp-server --mcp-debug",
         meant: "servers of tools are in .mcp.json or under `mcp` in .rawko/config.yaml; to see which are there",
         instead: "rawko mcp list",
     },
     Foreign {
-        typed: "-i --image --attach",
+        typed: "-i --image --images --attach --attachment --attachments --read -f --message-file --prompt-file \
+                --instruction-file --instructions",
         meant: "a picture or a text is given with the task",
         instead: "rawko --file screen.png \"make it look like this\"",
     },
     Foreign {
-        typed: "--cd --cwd-dir --working-dir --workdir --directory --workspace",
+        typed: "--cd --cwd-dir --working-dir --working-directory --workdir --work-dir --dir --directory --project-dir \
+                --workspace",
         meant: "to work in another folder",
         instead: "rawko -C ../other \"fix the failing test\"",
     },
     Foreign {
-        typed: "--test --test-cmd --auto-test --lint-cmd --check",
+        typed: "--test --test-cmd --auto-test --lint --lint-cmd --auto-lint --check",
         meant: "what verifies a run is found, or named",
         instead: "rawko --verify \"npm test\" \"fix the failing test\"",
     },
     Foreign {
-        typed: "-d --debug --log-level",
+        typed: "-d --debug --debug-file --log-level --trace --show-diffs",
         meant: "to see more of a run",
         instead: "rawko --verbose \"fix the failing test\"",
     },
@@ -118,6 +125,77 @@ const OPTIONS: &[Foreign] = &[
         typed: "--list-models --models",
         meant: "to see the models",
         instead: "rawko providers models",
+    },
+    Foreign {
+        typed: "--fallback-model --weak-model --editor-model --small-model --oss --local-provider",
+        meant: "provider and model are chosen by their names",
+        instead: "rawko --provider ollama --model qwen3 \"fix the failing test\"",
+    },
+    Foreign {
+        typed: "--mode --chat-mode --architect --subagent",
+        meant: "the arbiter chooses the agent; to begin with one",
+        instead: "rawko --agent planner \"fix the failing test\"",
+    },
+    Foreign {
+        typed: "--effort --reasoning-effort --thinking --thinking-tokens --max-thinking-tokens --variant",
+        meant: "how much a model thinks is `thinking` of its provider in .rawko/config.yaml; to see what holds",
+        instead: "rawko config show",
+    },
+    Foreign {
+        typed: "--settings --setting-sources --set --profile --config-file --model-settings-file",
+        meant: "values are in .rawko/config.yaml, or in the file that --config names; to see each and where it comes from",
+        instead: "rawko config show",
+    },
+    Foreign {
+        typed: "--api-key --openai-api-key --anthropic-api-key --key --token --env-file --login --auth",
+        meant: "a key comes from the environment; to see the variable of each provider",
+        instead: "rawko providers list",
+    },
+    Foreign {
+        typed: "--update --upgrade --check-update --install-main-branch",
+        meant: "rawko does not update itself; to see which one this is",
+        instead: "rawko --version",
+    },
+    Foreign {
+        typed: "--undo --rollback --checkpointing",
+        meant: "each run keeps the files as they were; to take back the last one",
+        instead: "rawko rewind --to 1",
+    },
+    Foreign {
+        typed: "--auto-commits --no-auto-commits --auto-commit --commit --dirty-commits --no-git --skip-git-repo-check",
+        meant: "rawko commits nothing and needs no repository; to see what a run changed",
+        instead: "rawko diff",
+    },
+    Foreign {
+        typed: "-w --background --bg --detach --parallel",
+        meant: "a run beside others works in a git work tree of its own",
+        instead: "rawko --worktree \"fix the failing test\"",
+    },
+    Foreign {
+        typed: "--search --web-search --enable-web-search --chrome --no-chrome",
+        meant: "what agents may reach is granted; for every host",
+        instead: "rawko --allow-net \"fix the failing test\"",
+    },
+    Foreign {
+        typed: "--no-color --theme --dark-mode --light-mode --pretty --no-pretty --no-stream --vim --screen-reader \
+                --no-alt-screen",
+        meant: "lines without a view, and with --color never without colors",
+        instead: "rawko --plain \"fix the failing test\"",
+    },
+    Foreign {
+        typed: "--serve --server --web --gui --browser --port --hostname --acp --experimental-acp --ide",
+        meant: "sessions are shown in a browser",
+        instead: "rawko inspect",
+    },
+    Foreign {
+        typed: "--ephemeral --no-session --no-session-persistence --new --new-session --clear",
+        meant: "each task begins a new conversation, unless it is given with -c",
+        instead: "rawko \"fix the failing test\"",
+    },
+    Foreign {
+        typed: "--plugin-dir --extensions --list-extensions --no-plugins --hooks",
+        meant: "agents have skills and servers of tools besides their tools; to see the skills",
+        instead: "rawko skills list",
     },
 ];
 
@@ -135,7 +213,7 @@ const SUBCOMMANDS: &[(&str, Foreign)] = &[
     (
         "config",
         Foreign {
-            typed: "set get add remove rm unset edit list ls reset path",
+            typed: "set get add remove rm unset edit list ls reset path init",
             meant: "values are in .rawko/config.yaml, and are changed there; to see each and where it comes from",
             instead: "rawko config show",
         },
@@ -149,9 +227,57 @@ const SUBCOMMANDS: &[(&str, Foreign)] = &[
         },
     ),
     (
+        "sessions",
+        Foreign {
+            typed: "delete remove del clear prune",
+            meant: "sessions are removed by their ids",
+            instead: "rawko sessions rm --all-ended-before 2026-01-31",
+        },
+    ),
+    (
+        "sessions",
+        Foreign {
+            typed: "history view get ls share",
+            meant: "to see the last one",
+            instead: "rawko sessions show last",
+        },
+    ),
+    (
+        "mcp",
+        Foreign {
+            typed: "auth authenticate logout",
+            meant: "to log in at a server",
+            instead: "rawko mcp login tracker",
+        },
+    ),
+    (
+        "skills",
+        Foreign {
+            typed: "add install create new remove uninstall rm update",
+            meant: "a skill is a folder in .agents/skills; to see which are there",
+            instead: "rawko skills list",
+        },
+    ),
+    (
+        "tools",
+        Foreign {
+            typed: "allow deny add remove enable disable show trust",
+            meant: "the file of an agent says which tools it has; to see what holds",
+            instead: "rawko agents show developer",
+        },
+    ),
+    (
+        "memory",
+        Foreign {
+            typed: "delete remove rm forget clear",
+            meant: "a memory is a file in .rawko/memories; to let one expire",
+            instead: "rawko memory retire oauth",
+        },
+    ),
+    (
         "agents",
         Foreign {
-            typed: "create new add remove rm edit",
+            typed: "create new add generate remove delete rm edit",
             meant: "an agent is a file in .rawko/agents; to see which are there",
             instead: "rawko agents list",
         },

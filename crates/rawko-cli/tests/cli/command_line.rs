@@ -117,6 +117,58 @@ fn a_command_line_starts_no_run() {
     assert!(!place.project().join(".rawko").exists(), "nothing was begun");
 }
 
+/// Lines that users of other agents know by heart, from their documentation.
+#[test]
+fn lines_of_other_agents_are_answered_with_rawkos_own() {
+    let place = without_provider();
+    for (line, part) in [
+        ("--yolo|fix the test", "rawko --yes"),
+        ("--dangerously-skip-permissions|-p|fix the test", "rawko --yes"),
+        ("--permission-mode|acceptEdits|fix the test", "rawko --dry-run"),
+        ("--full-auto|fix it", "rawko --yes"),
+        ("exec|--full-auto|fix it", "rawko --yes"),
+        ("-a|never|fix it", "permissions say"),
+        ("--allowedTools|Bash,Edit|fix it", "rawko agents show developer"),
+        ("--max-turns|5|fix it", "rawko --max-iterations"),
+        ("--add-dir|../lib|fix it", "rawko --allow-read=.,../other"),
+        ("--resume", "rawko resume"),
+        ("-r|20260123-094000", "rawko resume"),
+        ("--resume|abc123", "rawko resume"),
+        ("-p|what is it|--output-format|json", "rawko --output json"),
+        ("exec|--json|fix it", "rawko --output json"),
+        ("--message|fix it", "without an option"),
+        ("--yes-always|fix it", "rawko --yes"),
+        ("-s|workspace-write|fix it", "rawko doctor"),
+        ("--weak-model|x|fix it", "rawko --provider ollama"),
+        ("--no-auto-commits|fix it", "rawko commits nothing"),
+        ("--effort|high|fix it", "`thinking` of its provider"),
+        ("mcp|add|docs|--|npx|docs", "rawko mcp list"),
+        ("config|set|model|x", "rawko config show"),
+        ("agents|create", "rawko agents list"),
+        ("sessions|delete|x", "rawko sessions rm"),
+        ("skills|install|x", "rawko skills list"),
+        ("login", "set ANTHROPIC_API_KEY"),
+        ("logout", "set ANTHROPIC_API_KEY"),
+        ("update", "rawko does not update itself"),
+        ("chat", "`rawko -p"),
+        ("/help", "`rawko --help`"),
+        ("/quit", "`rawko cancel last`"),
+        ("/model", "`rawko providers models`"),
+        ("/review", "`rawko \"add a test\"`"),
+    ] {
+        let words: Vec<&str> = line.split('|').collect();
+        let done = place.rawko(&words).ends(2).complains(&["error:", "hint:", part]);
+        assert_eq!(done.out, "", "{line}");
+        assert!(!done.err.contains("a similar argument"), "{line}: {done:?}");
+    }
+    // What rawko has, and a task about such an option, is none.
+    for line in ["--yes|fix the test", "document --yolo and --max-turns", "--|--yolo|is broken"] {
+        let words: Vec<&str> = line.split('|').collect();
+        place.rawko(&words).ends(4).complains(&["no provider is configured"]);
+    }
+    assert!(!place.project().join(".rawko").exists(), "nothing was begun");
+}
+
 #[test]
 fn an_honest_short_task_begins() {
     let place = without_provider();
