@@ -6,6 +6,7 @@ use rawko::config::{NotATimeSpan, Overrides, PlainNumber, TimeLimit, TimeSpan};
 use rawko_core::agent::{Permissions, SandboxUse};
 
 use crate::newcomer::FoundProvider;
+use crate::output::quoted;
 use crate::workspace::Workspace;
 
 /// Options that override the configuration.
@@ -101,6 +102,11 @@ impl ConfigArgs {
 }
 
 impl ConfigArgs {
+    /// The permissions as they are typed, each with a space before it.
+    pub(crate) fn granted(&self) -> String {
+        self.permissions.as_options()
+    }
+
     /// The same with a provider that was found.
     pub(crate) fn with_provider(mut self, found: FoundProvider) -> Self {
         self.values.provider = Some(found.provider);
@@ -127,6 +133,24 @@ impl OverrideArgs {
 }
 
 impl PermissionArgs {
+    /// The options as they are typed, each with a space before it.
+    pub(crate) fn as_options(&self) -> String {
+        let lists = [
+            ("read", &self.read, "/"),
+            ("write", &self.write, "/"),
+            ("net", &self.net, "*"),
+            ("env", &self.env, "*"),
+            ("run", &self.run, ""),
+        ];
+        let given = lists.into_iter().filter_map(|(name, values, all)| {
+            let values = values.as_ref()?;
+            let is_all = values.as_slice() == [all];
+            let values = if is_all { String::new() } else { format!("={}", quoted(&values.join(","))) };
+            Some(format!(" --allow-{name}{values}"))
+        });
+        given.chain(self.no_sandbox.then(|| " --no-sandbox".to_owned())).collect()
+    }
+
     /// The permissions for the SDK.
     pub(crate) fn permissions(self) -> Permissions {
         let env = self.env.map(|names| match names.iter().any(|name| name == "*") {
@@ -167,4 +191,36 @@ pub(crate) fn time_limit(text: &str) -> Result<TimeLimit, NotATimeSpan> {
 /// A length of time; a number without a unit is seconds.
 pub(crate) fn time_span(text: &str) -> Result<TimeSpan, NotATimeSpan> {
     TimeSpan::parse(text, PlainNumber::Seconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Line {
+        #[command(flatten)]
+        permissions: PermissionArgs,
+    }
+
+    /// The options that a hint repeats mean the same when they are typed.
+    #[track_caller]
+    fn check(options: &[&str], shown: &str) {
+        let given = Line::try_parse_from([&["rawko"], options].concat()).unwrap().permissions;
+        assert_eq!(given.as_options(), shown);
+        let typed = format!("rawko{shown}").replace('\'', "");
+        assert_eq!(Line::try_parse_from(typed.split(' ')).unwrap().permissions, given);
+    }
+
+    #[test]
+    fn permissions_are_repeated_as_they_were_given() {
+        check(&[], "");
+        check(&["--allow-net"], " --allow-net");
+        check(&["--allow-read=a,b", "--allow-read=c"], " --allow-read=a,b,c");
+        check(&["--allow-run=git,cargo", "--no-sandbox"], " --allow-run=git,cargo --no-sandbox");
+        check(&["--allow-net=*.example.com"], " --allow-net='*.example.com'");
+        check(&["--allow-write", "--allow-env"], " --allow-write --allow-env");
+    }
 }

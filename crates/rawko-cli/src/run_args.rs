@@ -45,16 +45,16 @@ pub(crate) struct SharedRunArgs {
 }
 
 impl SharedRunArgs {
-    /// Carries out the run that `prepare` gives, and reports it. In JSON, a run that could not begin is reported like any
+    /// Carries out the run that `prepare` gives, and reports it, with the permissions that were given as options. In JSON, a run that could not begin is reported like any
     /// other that failed.
     pub(crate) fn carry(
         &self,
         workspace: &Workspace,
-        dry_run: bool,
+        (dry_run, granted): (bool, String),
         prepare: impl FnOnce() -> Result<Run, Failure>,
     ) -> Result<Exit, Failure> {
         let format = self.format(workspace)?;
-        let result = prepare().and_then(|run| self.carry_out(workspace, run, format, dry_run));
+        let result = prepare().and_then(|run| self.carry_out(workspace, run, format, (dry_run, granted)));
         if let Err(failure) = &result {
             report_as_json(workspace, failure, format);
         }
@@ -116,17 +116,20 @@ impl SharedRunArgs {
         workspace: &Workspace,
         mut run: Run,
         format: OutputFormat,
-        dry_run: bool,
+        (dry_run, granted): (bool, String),
     ) -> Result<Exit, Failure> {
         let notifications = run.take_notifications();
         let journal = run.journal_path().display().to_string();
         let tree = run.tree().map(Path::to_owned);
-        let no_memories = run.missing_memories().map(Path::to_owned);
+        // Whoever wants only the result is offered nothing.
+        let is_quiet = self.verbosity() == Verbosity::Quiet;
+        let no_memories = run.missing_memories().filter(|_| !is_quiet).map(Path::to_owned);
         let mut ended = follow(workspace, run, format, self.verbosity(), !self.print)?;
         if format == OutputFormat::Text
             && let Some(summary) = Summary::of(&ended.finished, Some(journal), dry_run)
         {
-            let summary = Summary { not_kept: self.verify.as_options(), tree, no_memories, ..summary };
+            let not_kept = self.verify.as_options();
+            let summary = Summary { not_kept, granted, tree, no_memories, ..summary };
             let text =
                 if self.print && !dry_run { summary.answer() } else { summary.text(&workspace.console) };
             let written = workspace.console.write(&text);

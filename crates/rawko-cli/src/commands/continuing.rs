@@ -44,7 +44,7 @@ pub(crate) struct ContinueArgs {
 /// Continues the session.
 pub(crate) fn run(workspace: &Workspace, arguments: ContinueArgs) -> Result<Exit, Failure> {
     let shared = arguments.shared.clone();
-    shared.carry(workspace, false, || prepare(workspace, arguments))
+    shared.carry(workspace, (false, arguments.config.granted()), || prepare(workspace, arguments))
 }
 
 fn prepare(workspace: &Workspace, arguments: ContinueArgs) -> Result<Run, Failure> {

@@ -47,7 +47,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: ForkArgs) -> Result<Exit, Fa
     let options = ForkOptions { at, task };
     let verbosity = shared.verbosity();
     let make = || -> Result<(Rawko, Fork), Failure> {
-        let builder = overrides.builder(workspace).permissions(permissions.permissions()).trusted(yes);
+        let builder =
+            overrides.builder(workspace).permissions(permissions.clone().permissions()).trusted(yes);
         let rawko = shared.apply(workspace, builder).build()?;
         if verbosity != Verbosity::Quiet {
             workspace.warn(&rawko);
@@ -63,7 +64,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: ForkArgs) -> Result<Exit, Fa
         }
         return Ok(Exit::Success);
     }
-    shared.carry(workspace, false, || -> Result<Run, Failure> {
+    shared.carry(workspace, (false, permissions.as_options()), || -> Result<Run, Failure> {
         workspace.check_project_is_chosen()?;
         let (rawko, fork) = make()?;
         if verbosity != Verbosity::Quiet {

@@ -31,7 +31,9 @@ pub(crate) struct ResumeArgs {
 
 /// Resumes the session.
 pub(crate) fn run(workspace: &Workspace, arguments: &ResumeArgs) -> Result<Exit, Failure> {
-    arguments.shared.carry(workspace, false, || prepare(workspace, arguments))
+    arguments
+        .shared
+        .carry(workspace, (false, arguments.permissions.as_options()), || prepare(workspace, arguments))
 }
 
 fn prepare(workspace: &Workspace, arguments: &ResumeArgs) -> Result<Run, Failure> {

@@ -48,7 +48,9 @@ pub(crate) struct RunArgs {
 pub(crate) fn run(workspace: &Workspace, arguments: RunArgs) -> Result<Exit, Failure> {
     let shared = arguments.shared.clone();
     let made = OnceCell::new();
-    let exit = shared.carry(workspace, arguments.dry_run, || prepare(workspace, arguments, &made));
+    let exit = shared.carry(workspace, (arguments.dry_run, arguments.config.granted()), || {
+        prepare(workspace, arguments, &made)
+    });
     if let Some(worktree) = made.get() {
         let label = workspace.console.error_paint().hint("worktree:");
         let text = worktree.end(workspace).trim_end().replace('\n', "\n  ");

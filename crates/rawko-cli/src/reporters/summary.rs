@@ -44,6 +44,8 @@ pub(crate) struct Summary {
     pub(crate) decisions: Vec<Explanation>,
     /// Options of this run that a command which goes on has to repeat, each with a space before it.
     pub(crate) not_kept: String,
+    /// The permissions that were given as options, which no configuration has, each with a space before it.
+    pub(crate) granted: String,
     /// The work tree that the session works in, where that is not the project's folder.
     pub(crate) tree: Option<PathBuf>,
     /// The folder whose absence keeps runs from learning.
@@ -72,6 +74,7 @@ impl Summary {
             dry_run,
             decisions,
             not_kept: String::new(),
+            granted: String::new(),
             tree: None,
             no_memories: None,
             columns: output_columns(),
@@ -147,7 +150,7 @@ impl Summary {
         if let Some(journal) = &self.journal {
             rows.push(("Journal:", clean_line(journal)));
         }
-        rows.extend(denied(&self.would_allow));
+        rows.extend(denied(&self.would_allow, &self.session));
         for (name, value) in rows {
             text.push_str(&format!("{} {value}\n", paint.faint(&format!("{name:<14}"))));
         }
@@ -264,9 +267,9 @@ impl Summary {
             }
             Status::Failed => {
                 let session = clean_line(&self.session);
-                let advice = advice(error.as_ref(), &session);
+                let advice = advice(error.as_ref(), &self.fork_command());
                 let on = if self.outcome.can_be_taken_up() {
-                    format!("then go on where it stopped: rawko resume {session}{}", self.not_kept)
+                    format!("then go on where it stopped: {}", self.resume_command(""))
                 } else {
                     self.to_go_on()
                 };
@@ -289,10 +292,7 @@ impl Summary {
     fn to_go_on(&self) -> String {
         let error = self.outcome.error.as_ref();
         if error.is_some_and(|error| error.code == ErrorCode::JournalIncomplete) {
-            return clean_line(&format!(
-                "to go on where it stopped: rawko resume {}{}",
-                self.session, self.not_kept
-            ));
+            return format!("to go on where it stopped: {}", self.resume_command(""));
         }
         self.to_continue()
     }
@@ -318,25 +318,34 @@ impl Summary {
     }
 
     fn continue_command(&self) -> String {
-        clean_line(&format!("rawko continue {}{} \"…\"", self.session, self.not_kept))
+        clean_line(&format!("rawko continue {}{}{} \"…\"", self.session, self.granted, self.not_kept))
+    }
+
+    /// The command that takes the task up, with another limit.
+    fn resume_command(&self, limit: &str) -> String {
+        clean_line(&format!("rawko resume {}{limit}{}{}", self.session, self.granted, self.not_kept))
+    }
+
+    /// The command that makes another session of this one.
+    fn fork_command(&self) -> String {
+        clean_line(&format!("rawko fork {}{}", self.session, self.granted))
     }
 
     /// What to do after a limit.
     fn after_a_limit(&self) -> String {
-        let session = clean_line(&self.session);
         match self.outcome.limit {
             Some(LimitKind::Stalled) => format!(
-                "let it go on all the same: rawko resume {session}{}\n\
+                "let it go on all the same: {}\n\
                  or say what to do differently: {}\n\
-                 or take another way from one of its records: rawko fork {session} --at N",
-                self.not_kept,
+                 or take another way from one of its records: {} --at N",
+                self.resume_command(""),
                 self.continue_command(),
+                self.fork_command(),
             ),
-            Some(limit) => format!(
-                "raise the limit and go on where it stopped: rawko resume {session} {}{}",
-                limit.option(),
-                self.not_kept
-            ),
+            Some(limit) => {
+                let higher = self.resume_command(&format!(" {}", limit.option()));
+                format!("raise the limit and go on where it stopped: {higher}")
+            }
             None => self.to_continue(),
         }
     }
@@ -369,16 +378,21 @@ fn checks(verification: &Verification) -> Vec<(&'static str, String)> {
 }
 
 /// What would have allowed the calls that were denied: a change in each line, whole, because it is to be copied.
-fn denied(changes: &[String]) -> Vec<(&'static str, String)> {
+fn denied(changes: &[String], session: &str) -> Vec<(&'static str, String)> {
     if changes.is_empty() {
         return Vec::new();
     }
-    let mut rows =
-        vec![("Denied calls:", "to allow them (`rawko agents list` says where agents are):".to_owned())];
+    let mut rows = vec![(
+        "Denied calls:",
+        "to allow them (`rawko init` writes the files of agents that have none):".to_owned(),
+    )];
     rows.extend(changes.iter().take(CHANGES_SHOWN).map(|change| ("", clean_line(change))));
     let more = changes.len().saturating_sub(CHANGES_SHOWN);
     if more > 0 {
-        rows.push(("", format!("and {more} more: `rawko sessions show` with --json names them")));
+        rows.push((
+            "",
+            format!("and {more} more: `rawko sessions show {} --json` names them", clean_line(session)),
+        ));
     }
     rows
 }
@@ -418,22 +432,20 @@ fn used(usage: &Usage) -> String {
 }
 
 /// What can be done about a failure.
-fn advice(error: Option<&ErrorInfo>, session: &str) -> String {
+fn advice(error: Option<&ErrorInfo>, fork: &str) -> String {
     let Some(error) = error else {
         return "say in the next task what went wrong".to_owned();
     };
     let name = error.provider.as_deref().map(clean_line).unwrap_or_else(|| "NAME".to_owned());
     match error.code {
         ErrorCode::AuthenticationFailed if error.message.contains(rawko::provider::NO_CREDIT) => {
-            format!(
-                "add credit to the account, or use another provider: rawko fork {session} --provider NAME"
-            )
+            format!("add credit to the account, or use another provider: {fork} --provider NAME")
         }
         ErrorCode::AuthenticationFailed => {
             format!("check the key and what it may use: rawko doctor, rawko providers check {name}")
         }
         ErrorCode::RateLimited | ErrorCode::Overloaded => {
-            format!("wait a while, or use another provider: rawko fork {session} --provider NAME")
+            format!("wait a while, or use another provider: {fork} --provider NAME")
         }
         ErrorCode::NetworkError => {
             format!("check the connection and the address: rawko providers check {name}")

@@ -248,6 +248,21 @@ fn what_a_killed_command_changed_is_listed() {
     assert!(files.as_array().unwrap().contains(&json!("made.txt")), "{files} {err}");
 }
 
+/// Without them the next run would have less than this one, and a fork would be refused.
+#[test]
+fn the_commands_that_go_on_repeat_what_was_granted() {
+    let (code, out, err) =
+        trial(next_task()).ask(&["--allow-net=example.com", "--no-sandbox", "Look at it."]);
+    assert!(code == Some(0) && out.contains(" --allow-net=example.com --no-sandbox \"…\""), "{out}{err}");
+    let failed = trial([Answer::unauthorized()]);
+    let (_, out, err) = failed.ask(&["--allow-read", "--max-iterations", "3", "Look at it."]);
+    let line =
+        out.lines().find(|line| line.contains(": rawko resume")).unwrap_or_else(|| panic!("{out}{err}"));
+    assert!(line.ends_with(" --allow-read"), "{line}");
+    let (code, out, err) = trial(next_task()).ask(&["Look at it."]);
+    assert!(code == Some(0) && !out.contains("--allow") && !out.contains("--no-sandbox"), "{out}{err}");
+}
+
 #[test]
 fn a_run_that_had_something_to_learn_says_how_until_somebody_decides() {
     let offer = "mkdir -p .rawko/memories";
@@ -260,6 +275,8 @@ fn a_run_that_had_something_to_learn_says_how_until_somebody_decides() {
     let (out, first) = solved(trial(work()));
     assert!(out.contains(offer), "{out}");
     assert!(!first.project().join(".rawko/memories").exists());
+    let (code, out, err) = trial(work()).ask(&["--quiet", "--verify", "sh check.sh", "Do it."]);
+    assert!(code == Some(0) && !out.contains(offer), "whoever is quiet is offered nothing: {out}{err}");
     let (out, _) = solved(trial(work()).user_config("/memory/extract", json!(false)));
     assert!(!out.contains(offer), "{out}");
 }

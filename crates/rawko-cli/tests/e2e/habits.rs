@@ -6,9 +6,13 @@ use std::process::{Command, Output, Stdio};
 use serde_json::{Value, json};
 use testkit::{Answer, ModelServer, Wire, png};
 
-use crate::answers::{bash, complete, developer, report, select};
+use crate::answers::{bash, call, complete, developer, report, select};
 use crate::journal;
 use crate::trial::{CANARY, Trial};
+
+fn write(path: &str) -> Answer {
+    call("Write", &json!({"file_path": path, "content": "new\n"}))
+}
 
 fn trial() -> Trial {
     Trial::new(developer([]))
@@ -257,4 +261,17 @@ fn what_was_given_survives_a_kill() {
     let (code, out, err) = killed.trial.resume();
     assert_eq!(code, Some(0), "{out}{err}");
     assert!(killed.trial.server.asked()[2].last_text().contains("| Remember the milk."));
+}
+
+/// git's own diff shows no new file, and nothing where there is no repository.
+#[test]
+fn the_command_that_shows_the_change_works_without_git() {
+    let trial = Trial::new(developer([write("new.txt")]));
+    std::fs::remove_dir_all(trial.project().join(".git")).unwrap();
+    let (code, out, err) = trial.ask(&["do it"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let named = out.split("`rawko ").nth(1).and_then(|rest| rest.split('`').next()).unwrap();
+    let words: Vec<&str> = named.split(' ').collect();
+    let (code, shown, err) = trial.rawko(&words);
+    assert!(code == Some(0) && words[0] == "diff" && shown.contains("new.txt"), "{named}: {shown}{err}");
 }

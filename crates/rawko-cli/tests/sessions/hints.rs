@@ -25,7 +25,14 @@ const COMMANDS: &[&[&str]] = &[
 ];
 
 /// Those that name a command without having looked at the session.
-const BLIND: &[&[&str]] = &[&["explain", "1"]];
+const BLIND: &[&[&str]] = &[
+    &["explain", "1"],
+    &["memory", "list"],
+    // The end of a run with options that nothing else keeps.
+    &["run", "--quiet", "--allow-net=example.com,example.org", "--allow-read", "Do another task."],
+    &["run", "--quiet", "--no-sandbox", "--allow-env=HOME", "--no-verify", "Do another task."],
+    &["run", "--quiet", "--max-iterations", "1", "--allow-net", "Do another task."],
+];
 
 /// What is typed for a word that stands for others.
 const FOR: &[(&str, &str)] =
