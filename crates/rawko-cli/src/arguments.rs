@@ -119,11 +119,13 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Providers(providers::ProvidersCommand),
     /// Give tasks to a fleet, whose workers do them on other machines
+    #[command(hide = !cfg!(feature = "fleet"))]
     Submit(fleet::SubmitArgs),
     /// See the tasks of a fleet, answer, steer and stop them, and take their sessions over
-    #[command(subcommand)]
+    #[command(subcommand, hide = !cfg!(feature = "fleet"))]
     Fleet(fleet::FleetCommand),
     /// Work for a fleet: take steps of tasks from its queues
+    #[command(hide = !cfg!(feature = "fleet"))]
     Worker(fleet::WorkerArgs),
     /// Evaluate the arbiter on labelled situations
     #[command(subcommand)]

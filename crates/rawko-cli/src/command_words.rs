@@ -277,7 +277,8 @@ fn find<'a>(command: &'a clap::Command, word: &str, nearness: Nearness) -> Optio
     if nearness == Nearness::Exact {
         return command.find_subcommand(&word);
     }
-    let scored = command.get_subcommands().map(|it| (strsim::damerau_levenshtein(it.get_name(), &word), it));
+    let shown = command.get_subcommands().filter(|it| !it.is_hide_set());
+    let scored = shown.map(|it| (strsim::damerau_levenshtein(it.get_name(), &word), it));
     let nearest = scored.min_by_key(|(distance, it)| (*distance, it.get_name()));
     nearest.filter(|(distance, it)| *distance <= 2.min(it.get_name().len() / 3)).map(|(_, it)| it)
 }

@@ -64,9 +64,7 @@ pub(crate) fn choose(
 fn using(provider: &str, place: &str, model: Option<&str>) -> String {
     let with = model.map(|model| format!(" with the model {}", clean_line(model))).unwrap_or_default();
     let (provider, place) = (clean_line(provider), clean_line(place));
-    format!(
-        "no provider is configured; using {provider} ({place}){with}; to choose: --provider NAME --model MODEL\n"
-    )
+    format!("using {provider} ({place}){with}; to choose another: --provider NAME --model MODEL\n")
 }
 
 /// The line about a place that is not used, if there is something.

@@ -402,7 +402,7 @@ fn page(findings: &[DoctorFinding], problems: usize, paint: Paint) -> String {
     for finding in findings {
         let mark = match finding.health {
             Health::Ok => paint.good("ok     "),
-            Health::Warning => paint.warning("careful"),
+            Health::Warning => paint.warning("warning"),
             Health::Problem => paint.bad("problem"),
         };
         let detail = indent(&wrap(&clean(&finding.detail), WIDTH), MARGIN);

@@ -215,7 +215,7 @@ fn check(workspace: &Workspace, name: Option<&str>, as_json: bool) -> Result<Exi
             }
             (_, Some(false), Some(wanted)) => format!(
                 "{} {answers} and lists {} models, but not `{}`: rawko providers models {name}\n",
-                paint.warning("careful"),
+                paint.warning("warning"),
                 models.len(),
                 clean_line(wanted)
             ),

@@ -18,6 +18,9 @@ Every command with every option, generated from the program. [The command line](
 /// The heading under which clap lists the options of every command.
 const GLOBAL: &str = "Global options";
 
+/// Commands that the help of a build without the feature `fleet` leaves out. The page is of every build.
+const OF_FLEETS: [&str; 3] = ["submit", "fleet", "worker"];
+
 #[test]
 fn the_page_shows_the_commands_as_they_are() {
     let mut cli = Cli::command().disable_help_subcommand(true);
@@ -42,7 +45,8 @@ fn write_command(page: &mut String, command: &mut Command, is_root: bool) {
         page.push_str("\n| | |\n| --- | --- |\n");
         page.extend(rows);
     }
-    for inner in command.get_subcommands_mut().filter(|inner| !inner.is_hide_set()) {
+    let is_shown = |inner: &&mut Command| !inner.is_hide_set() || OF_FLEETS.contains(&inner.get_name());
+    for inner in command.get_subcommands_mut().filter(is_shown) {
         write_command(page, inner, false);
     }
 }

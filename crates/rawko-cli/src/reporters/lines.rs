@@ -196,9 +196,9 @@ impl Lines {
         more.extend(confined.as_ref().map(|by| format!("commands are confined by {}", clean_line(by))));
         more.extend(phrase::given(instructions.as_ref(), skills));
         let more = more.into_iter().map(|text| Line::plain(margin).and(Tone::Faint, text));
-        let careful =
-            degraded.iter().flat_map(|missing| labelled(Tone::Warning, "careful:", &clean_line(missing)));
-        std::iter::once(first).chain(more).chain(careful).collect()
+        let warnings =
+            degraded.iter().flat_map(|missing| labelled(Tone::Warning, "warning:", &clean_line(missing)));
+        std::iter::once(first).chain(more).chain(warnings).collect()
     }
 
     fn note(&mut self, note: &Note) -> Vec<Line> {

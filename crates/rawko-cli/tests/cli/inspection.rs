@@ -12,6 +12,8 @@ fn init_writes_what_changes_nothing_and_overwrites_nothing() {
     let place = Place::new();
     let before = place.rawko(&["config", "show", "--json"]).ends(0).json();
     place.rawko(&["init"]).ends(0).says(&["created .rawko/config.yaml", "next:"]);
+    // Where it is, every execution is followed by a call.
+    assert!(!place.project().join(".rawko/memories").exists());
     place.rawko(&["config", "check"]).ends(0).says(&["valid"]);
     let settings = |report: &Value| -> Vec<(Value, Value)> {
         let all = report["settings"].as_array().unwrap();
@@ -252,9 +254,9 @@ fn the_doctor_finds_what_is_missing_and_says_what_to_do() {
         "problem  trust",
         "ANTHROPIC_API_KEY is not set",
         "do:",
-        "careful  sandbox",
+        "warning  sandbox",
         "not confined by",
-        "careful  git",
+        "warning  git",
         "problems.",
     ]);
     place.write(".rawko/config.yaml", "");
@@ -270,7 +272,7 @@ fn the_doctor_finds_what_is_missing_and_says_what_to_do() {
     assert_ne!(health("sandbox"), "problem");
     let bare = place.command(&["doctor"]).env("PATH", "").output().unwrap();
     // The tool does not look for its bash in PATH, and so the doctor does not either.
-    Said::of(bare).ends(1).says(&["ok       bash", "careful  git"]);
+    Said::of(bare).ends(1).says(&["ok       bash", "warning  git"]);
     place.write(".rawko/config.yaml", "nonsense: 1\n");
     place.rawko(&["doctor"]).ends(1).says(&["problem  configuration", "nonsense", "rawko config check"]);
 }

@@ -42,7 +42,7 @@ fn a_run_without_git_says_so_and_goes_on() {
     let output = place.command(&["write", "a", "file", "--yes"]).env("PATH", "").output().unwrap();
     Said::of(output)
         .ends(0)
-        .complains(&["careful: git is not installed", "could not be kept before this change"]);
+        .complains(&["warning: git is not installed", "could not be kept before this change"]);
     assert_eq!(std::fs::read_to_string(place.project().join("new.txt")).unwrap(), "hello\n");
 }
 

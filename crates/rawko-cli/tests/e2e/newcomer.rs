@@ -55,13 +55,11 @@ fn the_first_server_that_answers_is_used_after_it_was_said() {
     assert_eq!(code, Some(0), "{out}{err}");
     let url = second.openai_url();
     let said = format!(
-        "no provider is configured; using llamacpp ({url}) with the model test-large; \
-         to choose: --provider NAME --model MODEL"
+        "using llamacpp ({url}) with the model test-large; \
+         to choose another: --provider NAME --model MODEL"
     );
-    assert_eq!(
-        err.lines().filter(|line| line.contains("no provider is configured")).collect::<Vec<_>>(),
-        [said]
-    );
+    assert_eq!(err.lines().filter(|line| line.starts_with("using ")).collect::<Vec<_>>(), [said]);
+    assert!(!err.contains("no provider"), "one was found: {err}");
     assert_eq!(second.asked()[1].model(), "test-large");
     // Another server is asked for its models, and for nothing else.
     let paths: Vec<String> = third.asked().into_iter().map(|asked| asked.path).collect();
@@ -116,8 +114,8 @@ fn a_key_in_the_environment_is_used_after_it_was_said() {
     let (keyed, local) = (server(), server());
     let trial = newcomer(&[("ollama", local.openai_url())]).env("OPENAI_API_KEY", "sk-of-nobody-7c1f93e2");
     let trial = trial.env("OPENAI_BASE_URL", keyed.openai_url());
-    let line = "no provider is configured; using openai (OPENAI_API_KEY) with the model gpt-5.6-terra; \
-                to choose: --provider NAME --model MODEL\n";
+    let line = "using openai (OPENAI_API_KEY) with the model gpt-5.6-terra; \
+                to choose another: --provider NAME --model MODEL\n";
     for (arguments, is_said) in [(&["Do it."][..], true), (&["--quiet", "Do it."], false)] {
         let output = trial.asked_by_nobody().args(arguments).output().unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
@@ -126,7 +124,7 @@ fn a_key_in_the_environment_is_used_after_it_was_said() {
     }
     // A choice needs no word, and what has a key looks for nothing.
     let output = trial.asked_by_nobody().args(["--provider", "openai", "Do it."]).output().unwrap();
-    assert!(!String::from_utf8_lossy(&output.stderr).contains("no provider is configured"));
+    assert!(!String::from_utf8_lossy(&output.stderr).contains("to choose another"));
     assert!(local.asked().is_empty());
 }
 

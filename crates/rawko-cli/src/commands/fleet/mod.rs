@@ -1,5 +1,5 @@
-//! Fleets (`docs/fleets.md`): `rawko worker`, `rawko submit` and `rawko fleet`. The commands are in every build, so that help
-//! and references are the same everywhere; what they do is in builds with the feature `fleet`.
+//! Fleets (`docs/fleets.md`): `rawko worker`, `rawko submit` and `rawko fleet`. The commands are in every build, so that one
+//! without the feature `fleet` says how to get them; what they do, and their place in the help, is in builds with it.
 
 #![cfg_attr(
     not(feature = "fleet"),

@@ -149,7 +149,7 @@ fn as_text(arguments: &MatchArgs, recall: &Recall, paint: Paint) -> String {
         }
         row("score", &sum(&one.score));
         for sentence in one.staleness.sentences() {
-            row("careful", &sentence);
+            row("warning", &sentence);
         }
         for other in &one.contradictions {
             let told = if other.shown { "told too" } else { "not told" };
