@@ -45,8 +45,8 @@ pub(crate) struct SharedRunArgs {
 }
 
 impl SharedRunArgs {
-    /// Carries out the run that `prepare` gives, and reports it, with the permissions that were given as options. In JSON, a run that could not begin is reported like any
-    /// other that failed.
+    /// Carries out the run that `prepare` gives, and reports it, with the permissions that were given as options. In JSON,
+    /// a run that could not begin is reported like any other that failed.
     pub(crate) fn carry(
         &self,
         workspace: &Workspace,
@@ -121,7 +121,7 @@ impl SharedRunArgs {
         let notifications = run.take_notifications();
         let journal = run.journal_path().display().to_string();
         let tree = run.tree().map(Path::to_owned);
-        // Whoever wants only the result is offered nothing.
+        // With `-q` nothing is offered.
         let is_quiet = self.verbosity() == Verbosity::Quiet;
         let no_memories = run.missing_memories().filter(|_| !is_quiet).map(Path::to_owned);
         let mut ended = follow(workspace, run, format, self.verbosity(), !self.print)?;

@@ -117,7 +117,7 @@ fn a_command_line_starts_no_run() {
     assert!(!place.project().join(".rawko").exists(), "nothing was begun");
 }
 
-/// Lines that users of other agents know by heart, from their documentation.
+/// Lines that users of other agents would type.
 #[test]
 fn lines_of_other_agents_are_answered_with_rawkos_own() {
     let place = without_provider();
