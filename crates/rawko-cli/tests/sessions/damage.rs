@@ -28,6 +28,8 @@ fn damage_in_the_middle_is_told_repaired_and_resumed() {
     let said = bench.rawko(&["sessions", "repair", &id]);
     let said = said
         .check(0, &["6 intact records", "Lost:", "The damage: record 6", "was not changed", "rawko resume"]);
+    let listed = bench.rawko(&["sessions", "list"]).check(0, &["unreadable", "record 6 (line 7) is damaged"]);
+    assert!(!listed.out.contains("claimed"), "{}", listed.out);
     assert_eq!(std::fs::read(&path).unwrap(), bytes, "the damaged one is as it was");
     let copy = said.out.lines().last().unwrap().rsplit(' ').next().unwrap().to_owned();
     assert_ne!(copy, id);

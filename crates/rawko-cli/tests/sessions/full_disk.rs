@@ -128,3 +128,21 @@ fn a_full_file_system_stops_the_run() {
     check(&kept);
     assert_eq!(left_over(&mark), 0);
 }
+
+#[test]
+fn what_could_not_begin_on_a_full_disk_is_in_the_way_of_no_resume() {
+    let bench = Bench::new(&long(&mark(3)));
+    bench.shell("trap '' XFSZ; ulimit -f 400; exec \"$0\" run 'Do it.'").check(1, &["File too large"]);
+    let unfinished = bench.store().list().unwrap().remove(0).id;
+    // Not one byte fits, then the header does and the task does not.
+    for blocks in [0, 4] {
+        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec \"$0\" run 'Do more.'");
+        bench.shell(&script).check(1, &["File too large"]);
+    }
+    let sessions = bench.store().list().unwrap();
+    let found: Vec<_> = sessions.iter().map(|session| session.status).collect();
+    assert_eq!(found, [SessionStatus::Unfinished, SessionStatus::NotBegun]);
+    bench.rawko(&["sessions", "list"]).check(0, &["unfinished", "not begun"]);
+    bench.rawko(&["resume", "--quiet"]).check(0, &["all done"]);
+    assert_eq!(bench.store().info(&unfinished).unwrap().unwrap().status, SessionStatus::Ended);
+}

@@ -100,13 +100,19 @@ pub(crate) fn states() -> Vec<State> {
         state(
             "the header alone",
             |world| world.cut(1),
-            Refused(2, &["before its task was recorded", "rawko sessions rm"]),
+            Older,
             Refused(2, &["before its task was recorded", "rawko sessions rm"]),
         ),
         state(
             "an empty file",
             |world| world.change(|_| String::new()),
+            Older,
             Refused(1, &["record 0", "rawko sessions rm"]),
+        ),
+        state(
+            "a torn header",
+            |world| world.change(|text| text[..40].to_owned()),
+            Older,
             Refused(1, &["record 0", "rawko sessions rm"]),
         ),
         state(

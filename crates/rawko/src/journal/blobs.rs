@@ -78,6 +78,11 @@ impl Blobs {
         Ok(())
     }
 
+    /// Checks that the text which `reference` names is there, whole. The error is that of [`Self::put_back`].
+    pub(super) fn check(&self, reference: &BlobRef) -> Result<(), (String, String)> {
+        self.get(reference).map(drop).map_err(|what| (reference.sha256.clone(), what))
+    }
+
     fn put(&self, at: String, text: &str) -> Result<BlobRef, JournalError> {
         let reference =
             BlobRef { at, sha256: hex(&Sha256::digest(text.as_bytes())), bytes: text.len() as u64 };

@@ -67,6 +67,8 @@ pub enum SessionStatus {
     Unfinished,
     /// It has an end; see the outcome.
     Ended,
+    /// Its process ended, or its disk was full, before anything but its beginning was recorded: there is nothing to resume.
+    NotBegun,
     /// Its journal cannot be read.
     Unreadable,
 }
@@ -75,29 +77,14 @@ impl SessionInfo {
     /// The session `id` whose journal is at `path`. Never fails: what cannot be read is listed as such.
     pub(super) fn of(id: String, path: &Path) -> Self {
         let ends = match read_ends(path) {
-            Ok(ends) => ends,
-            Err(error) => {
-                return Self {
-                    id,
-                    created_at: Timestamp::default(),
-                    task: String::new(),
-                    status: SessionStatus::Unreadable,
-                    iterations: None,
-                    approval_until: None,
-                    paused: false,
-                    forked_from: None,
-                    cost_usd: None,
-                    outcome: None,
-                    problem: Some(match error.hint() {
-                        Some(hint) => format!("{error}; {hint}"),
-                        None => error.to_string(),
-                    }),
-                };
-            }
+            Ok(Some(ends)) => ends,
+            Ok(None) => return Self::without_header(id, SessionStatus::NotBegun),
+            Err(error) => return Self::without_header(id, SessionStatus::Unreadable).with_problem(&error),
         };
         let status = match &ends.outcome {
             Some(_) => SessionStatus::Ended,
             None if ends.locked => SessionStatus::Running,
+            None if ends.only_begins => SessionStatus::NotBegun,
             None => SessionStatus::Unfinished,
         };
         Self {
@@ -114,6 +101,38 @@ impl SessionInfo {
             problem: None,
         }
     }
+
+    fn without_header(id: String, status: SessionStatus) -> Self {
+        Self {
+            id,
+            created_at: Timestamp::default(),
+            task: String::new(),
+            status,
+            iterations: None,
+            approval_until: None,
+            paused: false,
+            forked_from: None,
+            cost_usd: None,
+            outcome: None,
+            problem: None,
+        }
+    }
+
+    /// The same, where its journal cannot be read because of `error`: what its end says is not known to be so.
+    pub(super) fn with_problem(self, error: &JournalError) -> Self {
+        let problem = match error.hint() {
+            Some(hint) => format!("{error}; {hint}"),
+            None => error.to_string(),
+        };
+        Self {
+            status: SessionStatus::Unreadable,
+            iterations: None,
+            cost_usd: None,
+            outcome: None,
+            problem: Some(problem),
+            ..self
+        }
+    }
 }
 
 struct Ends {
@@ -123,9 +142,12 @@ struct Ends {
     approval_until: Option<Timestamp>,
     paused: bool,
     locked: bool,
+    /// Whether nothing whole comes after the header.
+    only_begins: bool,
 }
 
-fn read_ends(path: &Path) -> Result<Ends, JournalError> {
+/// `None` where not even the header was written whole, and nobody writes it now.
+fn read_ends(path: &Path) -> Result<Option<Ends>, JournalError> {
     let wrong = |error| JournalError::io("cannot read", path, error);
     let mut file = open_own(path, OpenOptions::new().read(true))?;
     let length = file.metadata().map_err(wrong)?.len();
@@ -134,6 +156,10 @@ fn read_ends(path: &Path) -> Result<Ends, JournalError> {
     }
     let mut first = Vec::new();
     BufReader::new((&file).take(HEADER_BYTES)).read_until(b'\n', &mut first).map_err(wrong)?;
+    let is_torn = first.len() as u64 == length && !first.ends_with(b"\n");
+    if is_torn && holder(path).is_none() {
+        return Ok(None);
+    }
     let header = header_of(path, &first)?;
     let tail = read_tail(&mut file, length).map_err(wrong)?;
     let outcome = outcome_in(path, &tail)?;
@@ -141,7 +167,8 @@ fn read_ends(path: &Path) -> Result<Ends, JournalError> {
     let iterations = if outcome.is_none() { iterations_in(&tail) } else { None };
     let approval_until = if outcome.is_none() { approval_in(&tail) } else { None };
     let paused = outcome.is_none() && paused_in(&mut file, length).map_err(wrong)?;
-    Ok(Ends { header, outcome, iterations, approval_until, paused, locked })
+    let only_begins = tail.len() as u64 == length && tail.iter().filter(|byte| **byte == b'\n').count() == 1;
+    Ok(Some(Ends { header, outcome, iterations, approval_until, paused, locked, only_begins }))
 }
 
 /// The end of the file, with the last two records whole where that is possible.

@@ -136,6 +136,21 @@ pub(super) fn parse(path: &Path, file: &File) -> Result<Journal, JournalError> {
     }
 }
 
+/// Checks that the records of the journal at `path` are whole and follow on each other, without what they say.
+pub(super) fn check(path: &Path) -> Result<(), JournalError> {
+    let file = open_own(path, OpenOptions::new().read(true))?;
+    let blobs = Blobs::of_journal(path);
+    let mut chain = Chain { path, blobs: &blobs, seq: 0, check: String::new() };
+    let mut lines = Lines { source: BufReader::with_capacity(256 * 1024, &file), line: Vec::new(), path };
+    loop {
+        match lines.next()? {
+            NextLine::StoredLine(line) => chain.pass(line)?,
+            NextLine::TooLong => return Err(chain.damaged("it is longer than any record")),
+            NextLine::Torn(_) | NextLine::End => return Ok(()),
+        }
+    }
+}
+
 /// The sound records of a journal, and what is wrong with the one after them.
 #[derive(Debug)]
 pub(super) struct Prefix {
@@ -350,6 +365,15 @@ impl Chain<'_> {
         Ok(record)
     }
 
+    /// Verifies a line and goes on to the next.
+    fn pass(&mut self, line: &[u8]) -> Result<(), JournalError> {
+        let line = self.open(line)?;
+        line.blobs.iter().try_for_each(|blob| self.blobs.check(blob)).map_err(|it| self.without_blob(it))?;
+        line.check.clone_into(&mut self.check);
+        self.seq += 1;
+        Ok(())
+    }
+
     /// Verifies a line.
     fn open<'l>(&self, line: &'l [u8]) -> Result<StoredLine<'l>, JournalError> {
         let body = line.strip_suffix(b"\n").unwrap_or(line);
@@ -372,13 +396,12 @@ impl Chain<'_> {
             return serde_json::from_str(line.data.get()).map_err(wrong);
         }
         let mut data: Value = serde_json::from_str(line.data.get()).map_err(wrong)?;
-        self.blobs.put_back(&mut data, &line.blobs).map_err(|(blob, what)| JournalError::Blob {
-            path: self.path.to_owned(),
-            seq: self.seq,
-            blob,
-            what,
-        })?;
+        self.blobs.put_back(&mut data, &line.blobs).map_err(|it| self.without_blob(it))?;
         serde_json::from_value(data).map_err(wrong)
+    }
+
+    fn without_blob(&self, (blob, what): (String, String)) -> JournalError {
+        JournalError::Blob { path: self.path.to_owned(), seq: self.seq, blob, what }
     }
 
     pub(super) fn damaged(&self, what: impl Into<String>) -> JournalError {

@@ -10,6 +10,7 @@ use super::error::JournalError;
 use super::file::open_own;
 use super::info::SessionInfo;
 use super::lock::{SessionLock, holder};
+use super::reader::check;
 use super::record::JournalHeader;
 use super::writer::{FILE_NAME, JournalWriter};
 use crate::checkpoint::Checkpoints;
@@ -147,7 +148,7 @@ impl SessionStore {
         self.refuse_link()?;
         create_private_dir(&self.folder)
             .map_err(|error| JournalError::io("cannot create", &self.folder, error))?;
-        // First, so that no session is ever seen by git.
+        // First, so that git sees no session.
         let ignore = self.folder.join(".gitignore");
         // One that is empty was begun by a process that was killed.
         if !std::fs::symlink_metadata(&ignore).is_ok_and(|found| found.len() > 0) {
@@ -157,7 +158,13 @@ impl SessionStore {
                 .map_err(|error| JournalError::io("cannot write", &ignore, error))?;
             sync_directory(&self.folder);
         }
-        JournalWriter::create(directory, header)
+        let is_new = std::fs::symlink_metadata(directory).is_err();
+        let created = JournalWriter::create(directory, header);
+        // A full disk leaves no session that cannot be used.
+        if created.is_err() && is_new {
+            let _ = std::fs::remove_dir_all(directory);
+        }
+        created
     }
 
     /// A repository can bring a link along: nothing is written, and nothing removed, where it leads.
@@ -236,6 +243,22 @@ impl SessionStore {
     /// [`JournalError::Io`] where the folder cannot be read; a journal that cannot be read is listed as such.
     pub fn list(&self) -> Result<Vec<SessionInfo>, JournalError> {
         Ok(self.journals()?.into_iter().map(|(id, path)| SessionInfo::of(id, &path)).collect())
+    }
+
+    /// The same, with each record of those that ended checked: a damaged journal is listed as one that cannot be read,
+    /// whatever its end says. Takes longer for longer sessions.
+    ///
+    /// # Errors
+    /// As [`Self::list`].
+    pub fn list_checked(&self) -> Result<Vec<SessionInfo>, JournalError> {
+        let checked = self.journals()?.into_iter().map(|(id, path)| {
+            let info = SessionInfo::of(id, &path);
+            match info.outcome.is_some().then(|| check(&path)) {
+                Some(Err(error)) => info.with_problem(&error),
+                Some(Ok(())) | None => info,
+            }
+        });
+        Ok(checked.collect())
     }
 
     /// The session whose id is exactly `id`, as a list shows it; `None` where there is none.

@@ -153,9 +153,10 @@ impl Rawko {
     fn reopen_newest(&self) -> Result<(JournalWriter, Journal), Error> {
         let store = self.sessions();
         let sessions = store.list()?;
-        let goes_on = |session: &&SessionInfo| {
-            session.status != SessionStatus::Ended
-                || session.outcome.as_ref().is_some_and(Outcome::can_be_taken_up)
+        let goes_on = |session: &&SessionInfo| match session.status {
+            SessionStatus::Running | SessionStatus::Unfinished | SessionStatus::Unreadable => true,
+            SessionStatus::Ended => session.outcome.as_ref().is_some_and(Outcome::can_be_taken_up),
+            SessionStatus::NotBegun => false,
         };
         let is_repaired = |id: &str| {
             let copies = sessions.iter().filter_map(|session| session.forked_from.as_ref());

@@ -13,7 +13,7 @@ const TASK_CHARS: usize = 60;
 
 /// Lists the sessions.
 pub(super) fn list(workspace: &Workspace, store: &SessionStore, as_json: bool) -> Result<Exit, Failure> {
-    let sessions = store.list()?;
+    let sessions = store.list_checked()?;
     workspace.console.output(as_json, &sessions, |paint| text(&sessions, Clock::local().now(), paint))?;
     Ok(Exit::Success)
 }
@@ -25,7 +25,7 @@ fn text(sessions: &[SessionInfo], now: Timestamp, paint: Paint) -> String {
     let mut text = Rows::new(paint, sessions).table(&[
         ("ID", &|session| session.id.clone()),
         ("AGE", &|session| {
-            let is_known = session.status != SessionStatus::Unreadable;
+            let is_known = session.created_at != Timestamp::default();
             or_dash(is_known.then(|| age(now.since(session.created_at))))
         }),
         ("STATUS", &|session| status(session).to_owned()),
@@ -50,6 +50,7 @@ fn status(session: &SessionInfo) -> &'static str {
         (SessionStatus::Running | SessionStatus::Unfinished, None) if session.paused => "paused",
         (SessionStatus::Running, None) => "running",
         (SessionStatus::Unfinished | SessionStatus::Ended, None) => "unfinished",
+        (SessionStatus::NotBegun, None) => "not begun",
         (SessionStatus::Unreadable, None) => "unreadable",
     }
 }

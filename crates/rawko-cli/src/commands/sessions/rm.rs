@@ -134,6 +134,7 @@ fn described(session: &SessionInfo) -> String {
         (_, Some(outcome)) => outcome.status.as_str(),
         (SessionStatus::Running, None) => "running",
         (SessionStatus::Unfinished | SessionStatus::Ended, None) => "unfinished, can be resumed",
+        (SessionStatus::NotBegun, None) => "not begun",
         (SessionStatus::Unreadable, None) => "unreadable",
     };
     format!("{} ({status}): {}", clean_line(&session.id), clean_line(&session.task))
