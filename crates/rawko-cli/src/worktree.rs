@@ -1,6 +1,8 @@
 //! `--worktree`: a run in a work tree of git of its own, beside the project.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -27,13 +29,24 @@ pub(crate) struct Worktree {
     branch: String,
     /// The repository's own work tree.
     main: PathBuf,
+    /// Submodules that the project has and git could not check out here, each with why.
+    missing: Vec<(PathBuf, String)>,
+}
+
+/// A submodule as its parent's index names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Submodule {
+    /// Below its parent.
+    path: PathBuf,
+    commit: String,
 }
 
 /// What there is to take over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Changes {
-    /// Something is not committed.
-    uncommitted: bool,
+    has_submodules: bool,
+    /// The trees in which something is not committed: submodules, each before the one around it, and the work tree.
+    uncommitted: Vec<PathBuf>,
     /// The branch has commits that the project's does not have.
     commits: bool,
 }
@@ -75,6 +88,70 @@ fn without_filters(command: &mut Command, filters: &BTreeSet<String>) {
     command.env("GIT_CONFIG_COUNT", count.to_string());
 }
 
+/// Git's work tree `root`, new, of the repository at `main`, with nothing of the repository run.
+fn add(
+    git: &Path,
+    main: &Path,
+    options: &[&str],
+    root: &Path,
+    commit: &str,
+) -> std::io::Result<Result<(), String>> {
+    let mut add = git_in(git, main);
+    without_filters(&mut add, &own_filters(git, main)?);
+    let output = add.args(["worktree", "add", "--quiet"]).args(options).arg(root).arg(commit).output()?;
+    let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Ok(if output.status.success() { Ok(()) } else { Err(why) })
+}
+
+/// The submodules of the work tree at `root`, without those of submodules.
+fn submodules(git: &Path, root: &Path) -> std::io::Result<Vec<Submodule>> {
+    let listed = git_in(git, root).args(["ls-files", "--stage", "-z"]).output()?.stdout;
+    let entry = |line: &[u8]| {
+        let tab = line.iter().position(|byte| *byte == b'\t')?;
+        let (said, path) = line.split_at_checked(tab)?;
+        let commit = std::str::from_utf8(said).ok()?.strip_prefix("160000 ")?.split(' ').next()?.to_owned();
+        Some(Submodule { path: OsString::from_vec(path.get(1..)?.to_vec()).into(), commit })
+    };
+    Ok(listed.split(|byte| *byte == 0).filter_map(entry).collect())
+}
+
+/// Whether the root of a work tree of git is at `folder`. A link may lead anywhere.
+fn is_root(folder: &Path) -> bool {
+    folder.symlink_metadata().is_ok_and(|found| found.is_dir())
+        && toplevel(folder).is_some_and(|root| root == folder)
+}
+
+/// The submodules that are checked out below `root`, however deep.
+fn checked_out(git: &Path, root: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for submodule in submodules(git, root)? {
+        let folder = root.join(&submodule.path);
+        if is_root(&folder) {
+            found.push(folder.clone());
+            found.extend(checked_out(git, &folder)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Checks the submodules out that `main` has, below the new work tree `root`. Their commits stay in the repositories of
+/// `main`'s, so that nothing is fetched, and what is committed here can be taken over there. Gives those that git could
+/// not check out, each with why.
+fn check_out(git: &Path, main: &Path, root: &Path) -> std::io::Result<Vec<(PathBuf, String)>> {
+    let mut missing = Vec::new();
+    for Submodule { path, commit } in submodules(git, root)? {
+        let (there, here) = (main.join(&path), root.join(&path));
+        if !is_root(&there) {
+            continue;
+        }
+        match add(git, &there, &["--detach"], &here, &commit)? {
+            Ok(()) => missing.extend(check_out(git, &there, &here)?),
+            Err(why) => missing.push((here, why)),
+        }
+    }
+    Ok(missing)
+}
+
 impl Worktree {
     /// Makes a tree of this name, on a new branch at the last commit; or takes the one that is there.
     ///
@@ -98,23 +175,18 @@ impl Worktree {
             return Err(no_tree(format!("there is no folder beside {}", main.display())));
         };
         let root = parent.join(format!("{}{WORKTREES}", own.to_string_lossy())).join(&name);
-        let made =
-            Self { tree: root.join(within), branch: format!("{BRANCHES}{name}"), root, main: main.clone() };
+        let (tree, branch) = (root.join(within), format!("{BRANCHES}{name}"));
+        let mut made = Self { tree, branch, root, main: main.clone(), missing: Vec::new() };
         if made.root.symlink_metadata().is_ok() {
             return made.existing(&project);
         }
         let git = workspace.environment.program_outside("git", &project);
         let git = git.ok_or_else(|| Failure::new(Exit::Failed, "git is not installed"))?;
         let no_git = |error| Failure::new(Exit::Failed, format!("cannot start git: {error}"));
-        let filters = own_filters(&git, &main).map_err(no_git)?;
-        let mut add = git_in(&git, &main);
-        without_filters(&mut add, &filters);
-        add.args(["worktree", "add", "--quiet", "-b", &made.branch]).arg(&made.root).arg("HEAD");
-        let output = add.output().map_err(no_git)?;
-        if !output.status.success() {
-            let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+        if let Err(why) = add(&git, &main, &["-b", &made.branch], &made.root, "HEAD").map_err(no_git)? {
             return Err(no_tree(format!("git cannot make the work tree {}: {why}", made.root.display())));
         }
+        made.missing = check_out(&git, &main, &made.root).map_err(no_git)?;
         std::fs::create_dir_all(&made.tree).map_err(|error| {
             Failure::new(Exit::Failed, format!("cannot create {}: {error}", made.tree.display()))
         })?;
@@ -131,51 +203,70 @@ impl Worktree {
 
     /// Where the run works, for its beginning.
     pub(crate) fn beginning(&self) -> String {
-        format!(
+        let mut text = format!(
             "work tree: {} (branch {}); it has the last commit, without changes that are not committed\n",
             clean_line(&self.root.to_string_lossy()),
             clean_line(&self.branch)
-        )
+        );
+        for (folder, why) in &self.missing {
+            let (folder, why) = (clean_line(&folder.to_string_lossy()), clean_line(why));
+            text.push_str(&format!("the submodule {folder} is empty: {why}\n"));
+        }
+        text
     }
 
     /// How to take its changes over, for its end.
     pub(crate) fn end(&self, workspace: &Workspace) -> String {
         let root = quoted(&self.root.to_string_lossy());
         let branch = quoted(&self.branch);
-        let remove = format!("git worktree remove {root} && git branch -d {branch}");
-        let changes = self.changes(workspace).unwrap_or(Changes { uncommitted: true, commits: true });
-        if !changes.uncommitted && !changes.commits {
+        let unknown =
+            || Changes { has_submodules: false, uncommitted: vec![self.root.clone()], commits: true };
+        let changes = self.changes(workspace).unwrap_or_else(unknown);
+        // Git removes no tree with submodules without it.
+        let force = if changes.has_submodules { "--force " } else { "" };
+        let remove = format!("git worktree remove {force}{root} && git branch -d {branch}");
+        if changes.uncommitted.is_empty() && !changes.commits {
             return format!(
                 "nothing was changed in the work tree {root}, on the branch {branch}\nremove it: {remove}\n"
             );
         }
         let mut text = format!("the changes are in the work tree {root}, on the branch {branch}\n");
-        if changes.uncommitted {
-            text.push_str(&format!(
-                "look at them:   git -C {root} status\n\
-                 commit them:    git -C {root} add -A && git -C {root} commit\n"
-            ));
-        } else {
+        if changes.uncommitted.is_empty() {
             text.push_str(&format!("look at them:   git log -p HEAD..{branch}\n"));
+        } else {
+            text.push_str(&format!("look at them:   git -C {root} status\n"));
         }
-        text.push_str(&format!("take them over: git merge {branch}\nremove it then: {remove}\n"));
+        for folder in changes.uncommitted {
+            let folder = quoted(&folder.to_string_lossy());
+            text.push_str(&format!("commit them:    git -C {folder} add -A && git -C {folder} commit\n"));
+        }
+        let update = if changes.has_submodules { " && git submodule update --recursive" } else { "" };
+        text.push_str(&format!("take them over: git merge {branch}{update}\nremove it then: {remove}\n"));
         text
     }
 
     /// What there is to take over; `None` where git does not say.
     fn changes(&self, workspace: &Workspace) -> Option<Changes> {
         let git = workspace.environment.program_outside("git", &workspace.project().ok()?)?;
-        let filters = own_filters(&git, &self.main).ok()?;
-        let said = |mut command: Command, arguments: &[&str]| {
-            without_filters(&mut command, &filters);
+        let said = |root: &Path, arguments: &[&str]| {
+            let mut command = git_in(&git, root);
+            without_filters(&mut command, &own_filters(&git, root).ok()?);
             let output = command.args(arguments).output().ok()?;
             output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
         };
-        let uncommitted =
-            said(git_in(&git, &self.root), &["status", "--porcelain", "--ignore-submodules=all"])?;
-        let own = said(git_in(&git, &self.root), &["rev-parse", "HEAD"])?;
-        let commits = said(git_in(&git, &self.main), &["rev-list", "--count", &format!("HEAD..{own}")])?;
-        Some(Changes { uncommitted: !uncommitted.is_empty(), commits: commits != "0" })
+        // Git would run in submodules what they say; each is asked by itself.
+        let status = |root: &Path| said(root, &["status", "--porcelain", "--ignore-submodules=dirty"]);
+        let submodules = checked_out(&git, &self.root).ok()?;
+        let mut uncommitted: Vec<PathBuf> = Vec::new();
+        for folder in submodules.iter().rev().chain([&self.root]) {
+            // What is to be committed in a submodule changes the trees around it.
+            if uncommitted.iter().any(|inside| inside.starts_with(folder)) || !status(folder)?.is_empty() {
+                uncommitted.push(folder.clone());
+            }
+        }
+        let own = said(&self.root, &["rev-parse", "HEAD"])?;
+        let commits = said(&self.main, &["rev-list", "--count", &format!("HEAD..{own}")])?;
+        Some(Changes { has_submodules: !submodules.is_empty(), uncommitted, commits: commits != "0" })
     }
 }
 

@@ -191,3 +191,73 @@ fn a_variable_does_not_lead_to_another_repository() {
     assert!(trial.project().join(".git/worktrees/three").exists());
     assert!(!other.project().join(".git/worktrees").exists());
 }
+
+/// The commands that the end names for a purpose.
+#[track_caller]
+fn named<'a>(end: &'a str, purpose: &str) -> Vec<&'a str> {
+    let commands: Vec<&str> =
+        end.lines().filter_map(|line| line.trim_start().strip_prefix(purpose)).map(str::trim).collect();
+    assert!(!commands.is_empty(), "{purpose} {end}");
+    commands
+}
+
+#[test]
+fn submodules_are_in_the_tree_and_their_changes_can_be_taken_over() {
+    let turns = [
+        bash("sed -i s/one/two/ lib/deep/l.txt && git -C lib/deep status --short > status.txt"),
+        bash("git status --short; cat absent/x; true"),
+    ];
+    let trial = committed(developer(turns));
+    // A submodule in a submodule, and one that the project has not checked out.
+    let allowed = ["-c", "protocol.file.allow=always"];
+    let origin = |name: &str| trial.outside().join(name).to_str().unwrap().to_owned();
+    for (name, inside) in [("deep", None), ("lib", Some("deep"))] {
+        let folder = origin(name);
+        trial.git(&["init", "--quiet", &folder]);
+        std::fs::write(trial.outside().join(name).join("l.txt"), "one\n").unwrap();
+        std::fs::write(trial.outside().join(name).join(".gitattributes"), "* filter=x\n").unwrap();
+        if let Some(inside) = inside {
+            trial.git(
+                &[&allowed[..], &["-C", &folder, "submodule", "--quiet", "add", &origin(inside), inside]]
+                    .concat(),
+            );
+        }
+        trial.git(&["-C", &folder, "add", "--all"]);
+        trial.git(&["-C", &folder, "commit", "--quiet", "-m", "first"]);
+    }
+    for (from, name) in [("lib", "lib"), ("deep", "absent")] {
+        trial.git(&[&allowed[..], &["submodule", "--quiet", "add", &origin(from), name]].concat());
+    }
+    trial.git(&[&allowed[..], &["submodule", "--quiet", "update", "--init", "--recursive"]].concat());
+    trial.git(&["commit", "--quiet", "--all", "-m", "submodules"]);
+    trial.git(&["submodule", "--quiet", "deinit", "absent"]);
+    // The run fetches nothing, and runs nothing of a submodule.
+    let runs = format!("touch {}; cat", trial.outside().join("smudged").display());
+    for submodule in ["lib", "lib/deep"] {
+        trial.git(&["-C", submodule, "config", "filter.x.smudge", &runs]);
+    }
+    std::fs::rename(trial.outside().join("lib"), trial.outside().join("moved")).unwrap();
+
+    let (code, out, err) = trial.ask(&["--worktree=one", "--output", "stream-json", "do it"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert!(!trial.outside().join("smudged").exists());
+    let read =
+        |folder: &std::path::Path, name: &str| std::fs::read_to_string(folder.join(name)).unwrap_or_default();
+    let tree = tree(&trial, "one");
+    assert_eq!(read(&tree, "status.txt"), " M l.txt\n", "{out}");
+    let end: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+    assert_eq!(end["filesModified"], json!(["lib/deep/l.txt", "status.txt"]));
+    assert_eq!(read(&tree, "lib/deep/l.txt"), "two\n");
+    assert_eq!(read(&trial.project(), "lib/deep/l.txt"), "one\n");
+    // What the end says, typed in the project.
+    let commits = named(&err, "commit them:").into_iter().map(|line| format!("{line} -m done"));
+    let last = ["take them over:", "remove it then:"].into_iter().flat_map(|purpose| named(&err, purpose));
+    for line in commits.chain(last.map(str::to_owned)) {
+        let identity = ["GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL"];
+        let mut shell = trial.program("sh");
+        let done = shell.envs(identity.map(|name| (name, "test"))).args(["-c", &line]).output().unwrap();
+        assert!(done.status.success(), "{line}: {done:?}");
+    }
+    assert_eq!(read(&trial.project(), "lib/deep/l.txt"), "two\n");
+    assert!(!tree.exists());
+}
