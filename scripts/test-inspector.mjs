@@ -146,6 +146,14 @@ async function main() {
         await fits(page, "the list");
         await accessible(page, "the list");
         await shot("list");
+        assert.match(await page.locator("h1").textContent(), /^project: sessions$/);
+        const search = page.getByLabel("Search sessions");
+        await search.fill("no such word");
+        await until("nothing is found", async () => (await page.locator(".sessions li").count()) === 0);
+        await search.fill(`WRITE ${parent}`);
+        await until("the one that is looked for", async () => (await page.locator(".sessions li").count()) === 1);
+        await search.fill("");
+        await page.locator(".sessions li").nth(1).waitFor();
       });
       await step(`a session, ${size}, ${scheme}`, async () => {
         await page.locator(`.sessions a[href="#/${parent}"]`).focus();
@@ -155,6 +163,13 @@ async function main() {
         assert.match(await page.locator("[role=status] .badge").first().textContent(), /verified/);
         assert((await page.locator(".arrow.taken").count()) >= 4);
         await page.locator(".entry.end").waitFor();
+        // The diff is open; who did not work is not named; figures are those of the terminal.
+        await page.locator(".patch .added", { hasText: "second line" }).first().waitFor();
+        const facts = await page.locator(".overview .facts").textContent();
+        assert(facts.includes("developer (") && !facts.includes("tester ("), facts);
+        assert.match(await page.locator(".execution > summary .figures").nth(1).textContent(), /3 turns · 2 calls/);
+        const timeline = await page.locator("section[aria-labelledby=timeline]").textContent();
+        for (const part of ["who works next?", "next: developer", "answers with a decision"]) assert(timeline.includes(part), part);
         await shot("session");
       });
       await step(`a decision by keyboard, ${size}, ${scheme}`, async () => {
@@ -170,7 +185,6 @@ async function main() {
       await step(`a tool call, a diff, the verification, ${size}, ${scheme}`, async () => {
         await page.locator(".entry.tool_call summary").first().press("Enter");
         await page.locator(".entry.tool_call pre", { hasText: "second line" }).first().waitFor();
-        await page.locator("section[aria-labelledby=changes] summary").first().press("Enter");
         await page.locator(".patch .added", { hasText: "second line" }).first().waitFor();
         await page.locator("section[aria-labelledby=verification]", { hasText: "test -f done.txt" }).waitFor();
         await page.locator("section[aria-labelledby=memories] td", { hasText: "Pages are written in HTML" }).first().waitFor();
@@ -237,7 +251,6 @@ async function main() {
       await page.locator(".diagram .state.current").waitFor();
       await page.locator(".entry.decision summary").first().press("Enter");
       await page.locator(".decision h4", { hasText: "Input" }).waitFor();
-      await page.locator("section[aria-labelledby=changes] summary").first().press("Enter");
       await page.locator(".patch .added", { hasText: "second line" }).first().waitFor();
       if (id === fork) await page.locator(".branches .branch").nth(1).waitFor();
       await noHack(page);

@@ -40,11 +40,19 @@ function fail(error) {
 }
 
 async function showList(source) {
-  const list = async () => {
-    const sessions = await source.sessions();
-    if (state.page) return;
-    state.view = startView(sessions);
+  const project = await source.project();
+  let sessions = [];
+  let search = "";
+  const view = () => {
+    state.view = startView(project, sessions, search, (words) => {
+      search = words;
+      view();
+    });
     draw();
+  };
+  const list = async () => {
+    sessions = await source.sessions();
+    if (!state.page) view();
   };
   await list();
   state.timer = setInterval(() => document.hidden || list().catch(fail), REFRESH_MS);

@@ -1,11 +1,11 @@
 // A decision: what the arbiter saw, what it answered, which rules there are, what else was possible.
 import { html, nothing } from "./vendor/lit-html.js";
-import { badge, block, facts, jsonBlock, money, sourceName, span, tokenCount, words } from "./format.js";
+import { badge, block, decisionName, facts, jsonBlock, money, sourceName, span, tokenCount, words } from "./format.js";
 
 function inWords(decision) {
   if (!decision) return nothing;
   const reason = decision.reason ?? decision.summary;
-  return html`<strong>${decision.type}${decision.mode ? ` ${decision.mode}` : ""}</strong>${reason ? `: ${reason}` : ""}`;
+  return html`<strong>${decisionName(decision.type, decision.mode)}</strong>${reason ? `: ${reason}` : ""}`;
 }
 
 function messageText(message) {

@@ -1,12 +1,21 @@
 // The entries of a timeline: one line each, and more where an entry is opened.
 import { html, nothing } from "./vendor/lit-html.js";
-import { badge, block, clock, counted, facts, money, price, sourceName, span, tokenCount, words } from "./format.js";
+import { badge, block, clock, counted, decisionName, facts, money, price, sourceName, span, tokenCount, words } from "./format.js";
 import { decisionDetail } from "./decision.js";
 
 const BEGINNINGS = { started: "Task", continued: "Next task", taken_up: "Taken up again", resumed: "Resumed" };
 
 // What is said of a model call without an answer.
 const UNANSWERED = { open: "is asked …", lost: "the process ended before the answer was recorded", dropped: "the run stopped waiting for the answer" };
+
+// What the arbiter is asked. What is asked of agents has their names.
+const ARBITER = { select: "arbiter: who works next?", evaluate: "arbiter: is it done?" };
+
+function answerName({ text, tools }) {
+  if (text.text) return text.text;
+  if (tools.length === 1 && tools[0] === "decide") return "answers with a decision";
+  return tools.length ? `calls ${tools.join(", ")}` : "(no text)";
+}
 
 // What each kind of entry is called, and to which filter it belongs.
 const KINDS = {
@@ -36,10 +45,10 @@ export function titleOf(entry) {
     case "task": return html`<strong>${BEGINNINGS[entry.how]}</strong>${entry.task ? ` ${entry.task.text}` : ""}`;
     case "state": return html`${words(entry.from)} → <strong>${words(entry.to)}</strong>`;
     case "decision":
-      return html`<strong>${entry.kind}${entry.agent ? ` ${entry.agent}` : ""}</strong> ${badge("plain", sourceName(entry.source))} ${entry.reason.text}`;
+      return html`<strong>${decisionName(entry.kind, entry.agent)}</strong> ${badge("plain", sourceName(entry.source))} ${entry.reason.text}`;
     case "model_call":
-      return html`<strong>${entry.purpose}</strong> ${entry.state === "done" ? nothing : badge(entry.state)}
-        ${entry.answer ? entry.answer.text.text || (entry.answer.tools.length ? `calls ${entry.answer.tools.join(", ")}` : "(no text)") : entry.error?.text ?? UNANSWERED[entry.state]}`;
+      return html`<strong>${ARBITER[entry.purpose] ?? entry.purpose}</strong> ${entry.state === "done" ? nothing : badge(entry.state)}
+        ${entry.answer ? answerName(entry.answer) : entry.error?.text ?? UNANSWERED[entry.state]}`;
     case "tool_call":
       return html`<strong>${entry.tool}</strong> ${entry.state === "done" ? nothing : badge(entry.state)} <code>${entry.title}</code>`;
     case "approval": return html`may ${entry.agent} call <strong>${entry.tool}</strong>, ${entry.needs}? ${entry.answer ?? badge("open", "waits")}`;
@@ -125,7 +134,7 @@ function detail(entry, whole) {
     case "verification": return verificationDetail(whole);
     case "plan": return planList(whole.plan);
     case "notice": return block(whole.text, "Note");
-    case "end": return html`${facts([["Cost", money(whole.costUsd)], ["Time", span(whole.durationMs)]])}${block(whole.summary, "Summary")}`;
+    case "end": return html`${facts([["Cost of this task", money(whole.costUsd)], ["Time", span(whole.durationMs)]])}${block(whole.summary, "Summary")}`;
     default: return nothing;
   }
 }

@@ -1,14 +1,19 @@
 // Words for numbers, and small pieces that every part of the page uses.
 import { html, nothing } from "./vendor/lit-html.js";
 
-export function money(usd) {
-  if (usd === undefined || usd === null) return "cost unknown";
+export function money(usd, what = "cost ") {
+  if (usd === undefined || usd === null) return `${what}unknown`;
   return usd === 0 ? "$0" : usd < 0.01 ? `$${usd.toFixed(4)}` : `$${usd.toFixed(2)}`;
 }
 
 // For lines of figures: an unknown cost is said once, at the top.
 export function price(usd) {
   return usd === undefined || usd === null ? [] : [money(usd)];
+}
+
+// What a decision says, as at the terminal.
+export function decisionName(kind, agent) {
+  return { SELECT_MODE: `next: ${agent}`, CONTINUE: "the same agent continues", RETRY: "try again", COMPLETE: "done", BLOCKED: "blocked, a person is needed" }[kind] ?? words(kind);
 }
 
 // Who or what made a decision.

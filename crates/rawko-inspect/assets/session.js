@@ -51,7 +51,13 @@ export function sessionPage(source, id, machine, session, redraw) {
   page.toggleDiff = (event, key, number) => {
     if (page.set(event, key)) page.load(key, () => source.diff(id, number));
   };
+  // The diff of the whole session is open: loaded at the start, and again where more was saved or the session ended.
+  const standOf = (head) => `${head.executions.filter((one) => one.hasCheckpoint).length} ${Boolean(head.outcome)}`;
+  page.loadDiff = () => {
+    if (page.head.executions.some((one) => one.hasCheckpoint) && page.open.has("diff 0")) page.load("diff 0", () => source.diff(id, 0));
+  };
   page.change = (news) => {
+    const before = standOf(page.head);
     const begun = page.head.executions.length;
     page.head = news.head;
     page.standing = { ...news.standing, forks: page.standing.forks };
@@ -62,6 +68,7 @@ export function sessionPage(source, id, machine, session, redraw) {
       if (page.open.has(key)) page.loadEntry(key, entry);
     }
     for (const execution of news.head.executions.slice(begun)) page.open.add(`execution ${execution.number}`);
+    if (standOf(page.head) !== before) page.loadDiff();
     page.redraw();
   };
   page.follow = () => {
@@ -71,6 +78,8 @@ export function sessionPage(source, id, machine, session, redraw) {
       page.redraw();
     });
   };
+  page.open.add("diff 0");
+  page.loadDiff();
   const from = page.head.forkedFrom;
   if (from) source.session(from.session).then((parent) => { page.parent = parent; page.redraw(); }, () => {});
   return page;
@@ -80,6 +89,8 @@ function overview(page) {
   const { head, standing } = page;
   const outcome = head.outcome;
   const [status, label] = statusOf(standing, head);
+  const several = head.tasks.length > 1;
+  const worked = head.agents.filter((agent) => head.executions.some((execution) => execution.agent === agent.name));
   const last = outcome ? head.createdAt + outcome.durationMs : head.updatedAt;
   return html`<section class="overview" aria-labelledby="overview">
     <h2 id="overview" class="hidden">Overview</h2>
@@ -88,13 +99,13 @@ function overview(page) {
     ${outcome ? html`<p class="summary">${outcome.summary}</p>` : nothing}
     ${head.damage ? html`<p role="alert">${badge("failed", "damaged")} ${head.damage}</p>` : nothing}
     ${facts([
-      ["Cost", money(head.costUsd)], ["Time", span(outcome ? outcome.durationMs : last - head.createdAt)], ["Tokens", tokenCount(head.usage)],
+      [several ? "Cost of all tasks" : "Cost", money(head.costUsd, "")], [outcome && several ? "Time of the last task" : "Time", span(outcome ? outcome.durationMs : last - head.createdAt)], ["Tokens", tokenCount(head.usage)],
       ["Executions", head.executions.length], ["Begun", clock(head.createdAt)], ["Records", head.records],
       ["Doubt", outcome?.doubt?.message], ["Limit", outcome?.limit], ["Error", outcome?.error ? `${outcome.error.code}: ${outcome.error.message}` : undefined],
       ["Files changed", outcome?.filesModified?.length ? outcome.filesModified.join(", ") : undefined],
-      ["Shared with its parent", outcome?.shared ? `${outcome.shared.iterations} executions, ${money(outcome.shared.costUsd)}, not counted here` : undefined],
+      ["Shared with its parent", outcome?.shared ? `${counted(outcome.shared.iterations, "execution")}, ${money(outcome.shared.costUsd)}, not counted here` : undefined],
       ["Forks", standing.forks?.length ? standing.forks.map((fork) => html`<a href=${`#/${encodeURIComponent(fork)}`}>${fork}</a> `) : undefined],
-      ["Agents", head.agents.map((agent) => `${agent.name} (${agent.model})`).join(", ")],
+      ["Agents that worked", worked.map((agent) => `${agent.name} (${agent.model})`).join(", ")],
     ])}
     ${head.plan ? html`<h3>Plan</h3>${planList(head.plan)}` : nothing}
   </section>`;
@@ -122,7 +133,7 @@ function group(page, number, execution, entries) {
   const from = Math.max(0, shown.length - (page.drawn.get(number) ?? DRAWN));
   const label = execution ? html`<strong>${number}</strong> ${execution.agent}` : html`Before the first execution`;
   const counts = execution
-    ? [span((execution.endedAt ?? page.head.updatedAt) - execution.startedAt), counted(execution.modelCalls, "model call"), counted(execution.toolCalls, "tool call"), ...price(execution.costUsd)]
+    ? [span((execution.endedAt ?? page.head.updatedAt) - execution.startedAt), counted(execution.modelCalls, "turn"), counted(execution.toolCalls, "call"), ...price(execution.costUsd)]
     : [];
   return html`<details class="execution" id=${`execution-${number}`} ?open=${isOpen} @toggle=${(event) => event.target === event.currentTarget && page.set(event, key)}>
     <summary><h3>${label} ${execution && !execution.endedAt ? badge("running", "works") : nothing} ${execution?.shared ? badge("plain", "shared") : nothing}</h3>
@@ -220,7 +231,7 @@ function fork(page) {
 }
 
 export function sessionView(page) {
-  const sections = [["path", "Path"], ["timeline", "Timeline"], ["changes", "Changes"], ["verification", "Verification"], ["memories", "Memories"], ...(page.head.forkedFrom ? [["fork", "Parent"]] : [])];
+  const sections = [["changes", "Changes"], ["path", "Path"], ["timeline", "Timeline"], ["verification", "Verification"], ["memories", "Memories"], ...(page.head.forkedFrom ? [["fork", "Parent"]] : [])];
   const go = (id) => {
     const heading = document.getElementById(id);
     heading?.scrollIntoView();
@@ -229,12 +240,12 @@ export function sessionView(page) {
   return html`<header class="top">
       ${page.source.isLive ? html`<a href="#/">All sessions</a>` : nothing}
       <h1>${page.head.task.text.length > 160 ? `${page.head.task.text.slice(0, 160)} …` : page.head.task.text || "A session without a task"}</h1>
-      <p class="faint"><code>${page.head.id}</code></p>
+      <p class="faint">${page.head.project ? html`${page.head.project} · ` : nothing}<code>${page.head.id}</code></p>
       <nav aria-label="Parts of this page">${sections.map(([id, label]) => html`<button type="button" @click=${() => go(id)}>${label}</button>`)}</nav>
     </header>
     <main>
       ${page.head.task.text.length > 160 ? html`<details class="whole-task"><summary>The whole task</summary><pre tabindex="0" aria-label="Task">${page.head.task.text}</pre></details>` : nothing}
-      <div class="columns">${overview(page)}${path(page)}</div>
-      ${timeline(page)}${changes(page)}${verifications(page)}${memories(page)}${fork(page)}
+      <div class="columns"><div>${overview(page)}${changes(page)}</div>${path(page)}</div>
+      ${timeline(page)}${verifications(page)}${memories(page)}${fork(page)}
     </main>`;
 }

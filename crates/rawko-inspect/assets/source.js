@@ -43,6 +43,7 @@ export function serverSource(token) {
   return {
     isLive: true,
     machine: () => get("/api/machine"),
+    project: () => get("/api/project"),
     sessions: () => get("/api/sessions"),
     session: (id) => get(of(id)),
     entry: (id, number) => get(`${of(id)}/entries/${number}`),

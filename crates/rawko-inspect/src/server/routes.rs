@@ -1,5 +1,6 @@
 //! The addresses that are answered.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,6 +22,7 @@ use super::{Body, Shared};
 use crate::assets::{ICON, STYLE, script};
 use crate::diff::DiffView;
 use crate::machine::MachineView;
+use crate::text::plain;
 
 const PAGE: &str = include_str!("../../assets/index.html");
 
@@ -51,6 +53,7 @@ pub(super) async fn answer<B>(shared: &Arc<Shared>, request: &Request<B>) -> Res
         ["inspector.css"] => text("text/css; charset=utf-8", STYLE),
         ["icon.svg"] => text("image/svg+xml", ICON),
         ["api", "machine"] => text(JSON, to_json(&MachineView::new())),
+        ["api", "project"] => text(JSON, project(&shared.project)),
         ["api", "sessions"] => data(shared, |shared| Ok(to_json(&shared.sessions.list()?))).await,
         ["api", "sessions", id] => {
             let id = (*id).to_owned();
@@ -69,6 +72,13 @@ pub(super) async fn answer<B>(shared: &Arc<Shared>, request: &Request<B>) -> Res
 /// The answer to a request that may not be answered.
 pub(super) fn refusal(refused: Refused) -> Response<Body> {
     with_status(refused.status, text(JSON, json!({"error": refused.why}).to_string()))
+}
+
+/// What the project is called, and where it is.
+fn project(folder: &Path) -> String {
+    let whole = plain(&folder.to_string_lossy());
+    let name = folder.file_name().map_or_else(|| whole.clone(), |name| plain(&name.to_string_lossy()));
+    json!({"name": name, "folder": whole}).to_string()
 }
 
 fn detail(shared: &Shared, id: &str, what: &str, number: usize) -> Result<String, Missing> {

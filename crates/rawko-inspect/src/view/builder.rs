@@ -2,6 +2,7 @@
 //! that runs.
 
 use std::collections::HashMap;
+use std::path::Path;
 
 use rawko::journal::{JournalHeader, Record};
 use rawko_core::machine::State;
@@ -58,6 +59,7 @@ impl ViewBuilder {
             records: 0,
             shared_records: 0,
             forked_from: header.forked_from.clone(),
+            project: None,
             task: Text::of(&header.task, TASK_BYTES),
             tasks: Vec::new(),
             agents: Vec::new(),
@@ -243,6 +245,8 @@ impl ViewBuilder {
             model: plain(&agent.model.model),
         });
         self.head.agents = agents.collect();
+        let folder = Path::new(&setup.place.directory).file_name();
+        self.head.project = folder.map(|name| plain(&name.to_string_lossy()));
     }
 
     fn called_model(&mut self, call: ModelCall) {

@@ -4,6 +4,7 @@ use rawko_core::approval::Approval;
 use rawko_core::facts::{CommandRun, Verification};
 use rawko_core::machine::{Decision, Plan};
 use rawko_core::message::{Content, ToolCall};
+use rawko_core::policy::is_control_tool;
 use rawko_core::session::{Compaction, DecisionRecord, EffectAnswer, EffectId, KeptMemory, Note, Override};
 use rawko_core::timeline::{ModelCall, ModelReply};
 use rawko_core::tool::ToolOutcome;
@@ -218,7 +219,8 @@ impl ViewBuilder {
             result: None,
             duration_ms: None,
         });
-        if let Some(execution) = self.head.executions.last_mut() {
+        let counts = !(allowed && is_control_tool(&call.name));
+        if let Some(execution) = self.head.executions.last_mut().filter(|_| counts) {
             execution.tool_calls += 1;
         }
         self.calls.insert((agent, call.id.clone()), number);

@@ -81,6 +81,9 @@ pub struct SessionHead {
     /// The session that it was forked from, if it is a fork.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkedFrom>,
+    /// Name of the folder that its agents work in, once a task has begun.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub project: Option<String>,
     /// The present task.
     pub task: Text,
     /// The tasks, oldest first.
@@ -169,9 +172,9 @@ pub struct ExecutionView {
     pub ended_at: Option<Timestamp>,
     /// Whether the tree was saved before it, because it was about to change something. Then there is a diff.
     pub has_checkpoint: bool,
-    /// Model calls of the agent.
+    /// Model calls of the agent: its turns.
     pub model_calls: u32,
-    /// Tool calls of the agent.
+    /// Tool calls of the agent, without those that report and plan.
     pub tool_calls: u32,
     /// Tokens of the agent's model calls.
     pub usage: Usage,

@@ -2,8 +2,9 @@
 
 use rawko_core::Timestamp;
 use rawko_core::Usage;
-use rawko_core::agent::{REPORT, UPDATE_PLAN};
+use rawko_core::agent::REPORT;
 use rawko_core::message::ToolCall;
+use rawko_core::policy::is_control_tool;
 use rawko_core::tool::ToolOutcome;
 use serde_json::Value;
 
@@ -174,7 +175,7 @@ impl Execution {
         if allowed && call.name == REPORT {
             self.report = reported(&call.input);
         }
-        if allowed && matches!(call.name.as_str(), UPDATE_PLAN | REPORT) {
+        if allowed && is_control_tool(&call.name) {
             return;
         }
         let (tool, argument) = phrase::call(call);
