@@ -176,9 +176,16 @@ impl Rawko {
             let older = older.map(|session| session.id.clone());
             return Err(Error::NewestNotResumed { session: newest.id.clone(), source, older });
         }
-        Err(Error::Setup {
-            message: "there is no unfinished session here".to_owned(),
-            hint: "`rawko sessions list` shows all sessions".to_owned(),
+        let none = "there is no unfinished session here";
+        Err(match sessions.last().filter(|newest| newest.status == SessionStatus::NotBegun) {
+            Some(newest) => Error::Setup {
+                message: format!("{none}: {}, the newest, ended before its task was recorded", newest.id),
+                hint: format!("nothing was done: run the task again; {}", to_remove(&newest.id)),
+            },
+            None => Error::Setup {
+                message: none.to_owned(),
+                hint: "`rawko sessions list` shows all sessions".to_owned(),
+            },
         })
     }
 }
@@ -278,10 +285,12 @@ pub(crate) fn remember(tracker: &FileTracker, folded: &Folded, project: &Path) -
 pub(crate) fn without_task(session: &str) -> Error {
     Error::Setup {
         message: format!("session {session} cannot go on: it ended before its task was recorded"),
-        hint: format!(
-            "nothing was done: run the task again; to remove this session: rawko sessions rm {session} --yes"
-        ),
+        hint: format!("nothing was done: run the task again; {}", to_remove(session)),
     }
+}
+
+fn to_remove(session: &str) -> String {
+    format!("to remove this session: rawko sessions rm {session} --yes")
 }
 
 pub(crate) fn nothing_to_do(session: &str, why: &str) -> Error {
