@@ -276,7 +276,7 @@ pub struct AgentMemory {
     /// Least importance of an injected memory (default `low`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_importance: Option<Importance>,
-    /// Added to every score (default 0).
+    /// Added to the score of memories that share a tag with the agent (default 0).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub score_bonus: Option<f64>,
 }

@@ -21,7 +21,7 @@ pub struct Recipient {
     pub max_injected: u32,
     /// Least importance of a memory it is given.
     pub min_importance: Importance,
-    /// What it adds to every score.
+    /// What it adds to the score of memories that share a tag with it.
     pub score_bonus: f64,
 }
 

@@ -35,7 +35,7 @@ pub struct Score {
     pub tags: f64,
     /// 10 where the same agent found it out.
     pub same_agent: f64,
-    /// The agent's `memory.scoreBonus`.
+    /// The agent's `memory.scoreBonus`, where it shares a tag.
     pub agent_bonus: f64,
     /// What earlier uses take off: from −10 to 0.
     pub feedback: f64,
@@ -56,14 +56,15 @@ impl Score {
         now: Timestamp,
     ) -> Self {
         let tags: BTreeSet<String> = header.tags.iter().map(|tag| tag_key(tag)).collect();
+        let shared_tags = tags.intersection(&recipient.tag_keys()).count();
         let by_same_agent = header.discovered_by.as_deref() == Some(recipient.name.as_str());
         let score = Self {
             importance: of_importance(header.effective_importance()),
             recency: of_recency(header.discovered_at, now),
             title_words: five_each(stems(&header.title).intersection(query.task_stems()).count(), 20.0),
-            tags: five_each(tags.intersection(&recipient.tag_keys()).count(), 15.0),
+            tags: five_each(shared_tags, 15.0),
             same_agent: if by_same_agent { 10.0 } else { 0.0 },
-            agent_bonus: recipient.score_bonus,
+            agent_bonus: if shared_tags > 0 { recipient.score_bonus } else { 0.0 },
             feedback,
             semantic,
             ..Self::default()
@@ -192,12 +193,19 @@ mod tests {
 
     #[test]
     fn the_sum_is_held_between_0_and_100() {
-        assert!((score(json!({}), "", "developer", 1_000.0).total - 100.0).abs() < 1e-9);
-        assert!(score(json!({}), "", "developer", -1_000.0).total.abs() < 1e-9);
-        assert!(
-            (score(json!({"importance": "high"}), "", "developer", 3.0).stale(10.0).total - 18.0).abs()
-                < 1e-9
-        );
+        let total = |front, bonus, malus| score(front, "", "developer", bonus).stale(malus).total;
+        let near = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found}");
+        near(total(json!({"tags": "code"}), 1_000.0, 0.0), 100.0);
+        near(total(json!({"tags": "code"}), -1_000.0, 0.0), 0.0);
+        near(total(json!({"importance": "high"}), 3.0, 10.0), 15.0);
+    }
+
+    #[test]
+    fn the_bonus_of_a_specialist_changes_an_order() {
+        let own = |bonus| score(json!({"tags": "code"}), "", "developer", bonus).total;
+        let other = |bonus| score(json!({"title": "Send the mail"}), "send mail", "developer", bonus).total;
+        assert!(own(0.0) < other(0.0));
+        assert!(own(10.0) > other(10.0));
     }
 
     proptest! {
