@@ -123,8 +123,7 @@ impl Metrics {
     /// Adds what a span that has ended says.
     pub(crate) fn record(&mut self, span: &Span) {
         self.until = self.until.max(span.end);
-        let Some(operation) = span.operation() else { return };
-        match operation {
+        match span.operation().unwrap_or_default() {
             name::INVOKE_WORKFLOW => {
                 self.add(TASKS, span, &[name::WORKFLOW_NAME, name::ERROR_TYPE], span.seconds());
             }
@@ -143,8 +142,10 @@ impl Metrics {
             }
             _ => {}
         }
-        if span.get(name::ERROR_TYPE).is_some() {
-            self.add(ERRORS, span, &[name::OPERATION, name::ERROR_TYPE], 1.0);
+        if let Some(kind) = span.text(name::ERROR_TYPE) {
+            // What the conventions have no word for goes by its name, such as `rawko.verify`.
+            let operation = span.operation().unwrap_or(&span.name).to_owned();
+            self.value(ERRORS, vec![(name::OPERATION, operation), (name::ERROR_TYPE, kind.to_owned())], 1.0);
         }
     }
 
@@ -221,7 +222,11 @@ mod tests {
         let mut chat = span(name::CHAT, 10);
         chat.set(name::INPUT_TOKENS, 4_u64);
         metrics.record(&chat);
-        metrics.record(&span("rawko.checkpoint", 1));
+        let mut verify = span("rawko.verify", 1);
+        verify.attributes.clear();
+        metrics.record(&verify);
+        verify.fail("checks_failed", String::new());
+        metrics.record(&verify);
         assert_eq!(metrics.until, Timestamp(200_000));
         let shown: Vec<String> = metrics
             .by_instrument()
@@ -241,6 +246,7 @@ mod tests {
         gen_ai.execute_tool.duration ["Bash"]: 2 in [2, 14], 199.03
         gen_ai.execute_tool.duration ["Bash", "timeout"]: 1 in [14], 199
         rawko.errors ["execute_tool", "timeout"]: 1 in [], 1
+        rawko.errors ["rawko.verify", "checks_failed"]: 1 in [], 1
         "#);
     }
 }

@@ -376,6 +376,9 @@ impl Projection {
             }
             EffectAnswer::VerificationFinished { verification } => {
                 span.set("rawko.verification.passed", verification.passed());
+                if !verification.passed() {
+                    span.fail("checks_failed", String::new());
+                }
             }
             EffectAnswer::CheckpointFailed { message } | EffectAnswer::TreeInspectionFailed { message } => {
                 span.fail("_OTHER", self.readable(message));

@@ -26,6 +26,9 @@ fn a_run_is_logged_to_a_file_without_content_and_keys() {
     let tool = lines.iter().find(|line| line["message"] == "tool finished").unwrap();
     assert_eq!((&tool["tool"], &tool["level"]), (&"Bash".into(), &"INFO".into()), "{tool}");
     assert!(lines.iter().any(|line| line["message"] == "model replied"));
+    let events = lines.iter().filter(|line| line["message"] == "event" && line["state"] == "executing");
+    let of: Vec<_> = events.map(|line| (&line["agent"], &line["iteration"])).collect();
+    assert!(!of.is_empty() && of.iter().all(|of| *of == (&"developer".into(), &1.into())), "{of:?}");
     assert!(lines.iter().all(|line| line["target"].as_str().unwrap().starts_with("rawko")), "{text}");
     for secret in [CANARY, "loud-canary", "quiet-canary"] {
         assert!(!text.contains(secret), "{text}");

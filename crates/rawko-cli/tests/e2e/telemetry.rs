@@ -148,6 +148,25 @@ fn metrics_come_with_the_end_of_a_run() {
 }
 
 #[test]
+fn checks_that_do_not_pass_are_counted_among_the_errors() {
+    let collector = Collector::start();
+    let commands = json!(["test -e done.txt"]);
+    trial("true", &collector)
+        .user_config("/verify/commands", commands)
+        .args(&["--max-iterations", "1"])
+        .run("Do it.");
+    let metrics = collector.metrics();
+    let errors =
+        metrics.resource_metrics[0].scope_metrics[0].metrics.iter().find(|it| it.name == "rawko.errors");
+    let Some(Data::Sum(sum)) = errors.and_then(|metric| metric.data.as_ref()) else { panic!("{metrics:?}") };
+    let checks = sum.data_points.iter().any(|point| {
+        attribute(&point.attributes, "gen_ai.operation.name").as_deref() == Some("rawko.verify")
+            && attribute(&point.attributes, "error.type").as_deref() == Some("checks_failed")
+    });
+    assert!(checks, "{sum:?}");
+}
+
+#[test]
 fn an_export_repeats_what_the_run_sent() {
     let collector = Collector::start();
     let ended = trial("true", &collector).run("Do nothing.");

@@ -345,7 +345,11 @@ impl Driver {
         self.denials.take(&stamped.event, &reaction.notes);
         let session = self.timeline.session();
         self.telemetry.step(&entries, session);
-        tracing::debug!(record, event = stamped.event.name(), state = session.state().as_str(), "event");
+        let (event, state) = (stamped.event.name(), session.state().as_str());
+        let context = session.context();
+        let agent = context.map(|context| context.current_mode.as_str()).filter(|agent| !agent.is_empty());
+        let iteration = context.map(|context| context.iteration_count);
+        tracing::debug!(record, event, state, agent, iteration, "event");
         if begins_execution(&reaction) {
             self.execution_begun = Some(record);
         }
