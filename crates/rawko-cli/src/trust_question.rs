@@ -39,6 +39,8 @@ impl Workspace {
         let Some(digest) = &loaded.project_digest else { return Ok(false) };
         let folder = seen.project();
         self.console.write_error(&introduction(&seen))?;
+        let changed = store.changed(folder, &loaded.project_files).unwrap_or_default();
+        self.console.write_error(&trust_shown::changed(&changed))?;
         for _ in 0..PATIENCE {
             self.console.write_error("Trust it as it is now? [y/N/show] ")?;
             let mut line = String::new();
@@ -46,7 +48,7 @@ impl Workspace {
             let _ = io::stdin().lock().take(1_000).read_line(&mut line);
             match line.trim().to_ascii_lowercase().as_str() {
                 "y" | "yes" => {
-                    store.trust(folder, digest).map_err(Failure::trust_not_stored)?;
+                    store.trust(folder, digest, &loaded.project_files).map_err(Failure::trust_not_stored)?;
                     self.console.write_error("Trusted. To revoke it: rawko trust --revoke\n")?;
                     return Ok(true);
                 }

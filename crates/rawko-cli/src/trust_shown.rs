@@ -3,7 +3,7 @@
 //! Nothing is left out without saying so, and what is most dangerous comes first.
 
 use rawko::Rawko;
-use rawko::config::{Claim, ClaimKind, Loaded, Scope};
+use rawko::config::{ChangedFile, Claim, ClaimKind, FileChange, Loaded, Scope};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -39,6 +39,23 @@ pub(crate) fn claims(claims: &[Claim]) -> String {
         });
         let kinds: Vec<String> = kinds.collect();
         let _ = writeln!(text, "  … {} more, not shown here: {}", left.len(), kinds.join(", "));
+    }
+    text
+}
+
+/// What changed since the folder was trusted, a file a line.
+pub(crate) fn changed(files: &[ChangedFile]) -> String {
+    let mut text = String::new();
+    if !files.is_empty() {
+        text.push_str("Since it was trusted, these files changed:\n");
+    }
+    for ChangedFile { path, change } in files {
+        let how = match change {
+            FileChange::New => " (new)",
+            FileChange::Changed => "",
+            FileChange::Gone => " (gone)",
+        };
+        let _ = writeln!(text, "  {}{how}", clean_line(path));
     }
     text
 }

@@ -330,7 +330,7 @@ async fn a_changed_configuration_is_picked_up_between_iterations_and_a_broken_on
                 let builder = Rawko::builder().project(&context.root).env(|_| None).trusted(true);
                 let tool = Arc::new(Change(self.0.clone(), self.1.clone()));
                 let rawko = builder.tool(tool).build().unwrap();
-                self.1.trust(&context.root, rawko.config().project_digest.as_ref().unwrap()).unwrap();
+                self.1.trust(&context.root, rawko.config().project_digest.as_ref().unwrap(), &[]).unwrap();
             }
             Box::pin(async { ToolOutcome::ok("changed") })
         }

@@ -31,13 +31,18 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TrustArgs) -> Result<Exit, 
     let instructions = rawko.instructions_file();
     let speaks = instructions.is_some() || folder.join(".rawko/memories").exists();
     let digest = rawko.config().project_digest.as_deref().or(speaks.then_some(NO_CONFIGURATION));
+    let files = &rawko.config().project_files;
+    let changed = match arguments.revoke {
+        true => Vec::new(),
+        false => store.changed(folder, files).map_err(Failure::trust_not_stored)?,
+    };
     if arguments.revoke {
         store.distrust(folder).map_err(Failure::trust_not_stored)?;
     } else if let Some(digest) = digest {
-        store.trust(folder, digest).map_err(Failure::trust_not_stored)?;
+        store.trust(folder, digest, files).map_err(Failure::trust_not_stored)?;
     }
     let trusted = !arguments.revoke && digest.is_some();
-    let value = json!({ "folder": folder, "trusted": trusted, "claims": claims });
+    let value = json!({ "folder": folder, "trusted": trusted, "claims": claims, "changed": changed });
     workspace.console.output(arguments.output.json, &value, |_| {
         let shown = clean_line(&folder.to_string_lossy());
         let mut text = match (arguments.revoke, trusted) {
@@ -49,6 +54,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &TrustArgs) -> Result<Exit, 
             (false, true) => format!("{shown} is trusted with its current configuration.\n"),
             (false, false) => format!("{shown} has no configuration, so there is nothing to trust.\n"),
         };
+        text.push_str(&trust_shown::changed(&changed));
         if !claims.is_empty() {
             text.push_str("These settings need trust:\n");
             text.push_str(&trust_shown::claims(claims));

@@ -27,7 +27,13 @@ fn an_untrusted_folder_is_refused_until_it_is_trusted_as_it_is() {
 
     place.write(".rawko/prompts/arbiter-select.md", "Choose.\n");
     place.rawko(&["do it"]).ends(5);
-    place.rawko(&["trust", "--json"]).ends(0).says(&["\"trusted\": true"]);
+    let trusted = place.rawko(&["trust", "--json"]).ends(0).says(&["\"trusted\": true"]).json();
+    assert_eq!(trusted["changed"], json!([{"path": ".rawko/prompts/arbiter-select.md", "change": "new"}]));
+    place.write(".rawko/prompts/arbiter-select.md", "Choose well.\n");
+    place.rawko(&["do it"]).ends(5);
+    let changed = "these files changed:\n  .rawko/prompts/arbiter-select.md\n";
+    place.rawko(&["trust"]).ends(0).says(&[changed]);
+    assert!(!place.rawko(&["trust"]).ends(0).out.contains("changed:"));
     place.rawko(&["do it"]).ends(0);
     place.rawko(&["trust", "--revoke"]).ends(0).says(&["no longer trusted"]);
     place.rawko(&["do it"]).ends(5);

@@ -94,7 +94,7 @@ pub use source::{ProjectFile, Scope};
 pub(crate) use team::own_skills;
 pub use team::{AgentSource, LoadedAgent};
 pub use time_limit::TimeLimit;
-pub use trust::{NO_CONFIGURATION, TrustError, TrustStore};
+pub use trust::{ChangedFile, FileChange, NO_CONFIGURATION, TrustError, TrustStore};
 pub use verify::VerifyConfig;
 pub use web::{BraveConfig, SearchConfig, WebConfig};
 pub(crate) use yaml::{escape, yaml_value};

@@ -8,14 +8,22 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use rawko_core::text::hex;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
+use super::source::ProjectFile;
 use crate::memory::FOLDER;
 use crate::private::{create_private_dir, keep_others_out, refuse_others_file};
 
 const VERSION: u32 = 1;
 /// Largest file, in bytes: enough for thousands of folders.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
+
+/// Most files of a folder whose digests are kept, to say later which of them changed. Of a folder with more, none are.
+const MAX_FILES: usize = 1_000;
+/// Bytes of the digest of a file. It says what changed; whether something did, the folder's own says.
+const FILE_DIGEST: usize = 8;
 
 /// Stands for the digest of a folder without configuration: trusting it is about its memories and its `AGENTS.md`.
 pub const NO_CONFIGURATION: &str = "none";
@@ -31,9 +39,34 @@ struct Contents {
     version: u32,
     /// Digest of the configuration, by the folder's canonical path.
     folders: BTreeMap<String, String>,
+    /// Digests of the files of trusted folders, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    files: BTreeMap<String, BTreeMap<String, String>>,
     /// The folders whose memories began with a run of this user.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     memories: BTreeSet<String>,
+}
+
+/// What became of a file since its folder was trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangedFile {
+    /// Its name, relative to the folder.
+    pub path: String,
+    /// What became of it.
+    pub change: FileChange,
+}
+
+/// How a file changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum FileChange {
+    /// It was not there.
+    New,
+    /// It has another content.
+    Changed,
+    /// It is not there any more.
+    Gone,
 }
 
 /// The list of trusted folders could not be read or written.
@@ -80,15 +113,42 @@ impl TrustStore {
         Ok(self.read()?.folders.get(&key).is_some_and(|trusted| trusted == digest))
     }
 
-    /// Trusts `folder` as long as its configuration has this digest.
+    /// Trusts `folder` as long as its configuration has this digest. What changes of `files` can be said later
+    /// ([`Self::changed`]).
     ///
     /// # Errors
     /// If the folder or the store cannot be read or written.
-    pub fn trust(&self, folder: &Path, digest: &str) -> Result<(), TrustError> {
+    pub fn trust(&self, folder: &Path, digest: &str, files: &[ProjectFile]) -> Result<(), TrustError> {
         let key = self.key(folder)?;
         self.update(|contents| {
-            contents.folders.insert(key, digest.to_owned());
+            contents.folders.insert(key.clone(), digest.to_owned());
+            match files.len() <= MAX_FILES {
+                true => contents.files.insert(key, digests(files)),
+                false => contents.files.remove(&key),
+            };
         })
+    }
+
+    /// How these files of `folder` differ from those that it was trusted with last, by their names. Empty where it never
+    /// was, or had too many files.
+    ///
+    /// # Errors
+    /// As [`Self::is_trusted`].
+    pub fn changed(&self, folder: &Path, files: &[ProjectFile]) -> Result<Vec<ChangedFile>, TrustError> {
+        let key = self.key(folder)?;
+        let Some(before) = self.read()?.files.remove(&key) else { return Ok(Vec::new()) };
+        let now = digests(files);
+        let names: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
+        let changes = names.into_iter().filter_map(|name| {
+            let change = match (before.get(name), now.get(name)) {
+                (None, _) => FileChange::New,
+                (_, None) => FileChange::Gone,
+                (before, now) if before != now => FileChange::Changed,
+                _ => return None,
+            };
+            Some(ChangedFile { path: name.clone(), change })
+        });
+        Ok(changes.collect())
     }
 
     /// Removes `folder` from the trusted folders.
@@ -99,6 +159,7 @@ impl TrustStore {
         let key = self.key(folder)?;
         self.update(|contents| {
             contents.folders.remove(&key);
+            contents.files.remove(&key);
             contents.memories.remove(&key);
         })
     }
@@ -155,6 +216,7 @@ impl TrustStore {
                 return Ok(Contents {
                     version: VERSION,
                     folders: BTreeMap::new(),
+                    files: BTreeMap::new(),
                     memories: BTreeSet::new(),
                 });
             }
@@ -200,6 +262,14 @@ impl TrustStore {
     }
 }
 
+fn digests(files: &[ProjectFile]) -> BTreeMap<String, String> {
+    let digest = |file: &ProjectFile| {
+        let whole = Sha256::digest(file.text.as_bytes());
+        hex(whole.get(..FILE_DIGEST).unwrap_or_default())
+    };
+    files.iter().map(|file| (file.path.to_string_lossy().into_owned(), digest(file))).collect()
+}
+
 /// Options that create a file which only the user can read.
 fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
@@ -228,8 +298,8 @@ mod tests {
         let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let store = TrustStore::new(&state.path().join("rawko"));
         assert!(!store.is_trusted(one.path(), "a").unwrap(), "nothing is trusted before");
-        store.trust(one.path(), "a").unwrap();
-        store.trust(two.path(), "b").unwrap();
+        store.trust(one.path(), "a", &[]).unwrap();
+        store.trust(two.path(), "b", &[]).unwrap();
         assert!(store.is_trusted(one.path(), "a").unwrap());
         assert!(!store.is_trusted(one.path(), "b").unwrap(), "changed content is not trusted");
         assert!(!store.is_trusted(two.path(), "a").unwrap());
@@ -237,6 +307,31 @@ mod tests {
         assert!(!store.is_trusted(one.path(), "a").unwrap());
         assert!(store.is_trusted(two.path(), "b").unwrap());
         assert!(store.is_trusted(&two.path().join("absent"), "b").is_err());
+    }
+
+    #[test]
+    fn what_changed_since_is_named() {
+        let (state, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let store = TrustStore::new(state.path());
+        let file = |path: &str, text: &str| ProjectFile { path: path.into(), text: text.into() };
+        let check = |files: &[ProjectFile], expected: &[(&str, FileChange)]| {
+            let found = store.changed(folder.path(), files).unwrap();
+            let found: Vec<_> = found.iter().map(|file| (file.path.as_str(), file.change)).collect();
+            assert_eq!(found, expected);
+        };
+        let first = [file("a", "1"), file("b", "1"), file("c", "1")];
+        check(&first, &[]);
+        store.trust(folder.path(), "x", &first).unwrap();
+        check(&first, &[]);
+        let later = [file("a", "1"), file("b", "2"), file("d", "1")];
+        check(&later, &[("b", FileChange::Changed), ("c", FileChange::Gone), ("d", FileChange::New)]);
+        // Of too many files only that something changed is known.
+        let many: Vec<ProjectFile> = (0..=MAX_FILES).map(|n| file(&n.to_string(), "")).collect();
+        store.trust(folder.path(), "y", &many).unwrap();
+        check(&later, &[]);
+        store.trust(folder.path(), "x", &first).unwrap();
+        store.distrust(folder.path()).unwrap();
+        check(&later, &[]);
     }
 
     #[test]
@@ -263,7 +358,7 @@ mod tests {
         let state = tempfile::tempdir().unwrap();
         let folder = tempfile::tempdir().unwrap();
         let store = TrustStore::new(state.path());
-        store.trust(folder.path(), "a").unwrap();
+        store.trust(folder.path(), "a", &[]).unwrap();
         let mode = fs::metadata(store.path()).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
@@ -276,7 +371,7 @@ mod tests {
         let link = state.path().join("link");
         std::os::unix::fs::symlink(folder.path(), &link).unwrap();
         let store = TrustStore::new(state.path());
-        store.trust(&link, "a").unwrap();
+        store.trust(&link, "a", &[]).unwrap();
         assert!(store.is_trusted(folder.path(), "a").unwrap());
     }
 
@@ -287,7 +382,7 @@ mod tests {
         fs::write(store.path(), text).unwrap();
         let read = store.is_trusted(state.path(), "a").unwrap_err().to_string();
         assert!(read.contains(part), "{read}");
-        let written = store.trust(state.path(), "a").unwrap_err().to_string();
+        let written = store.trust(state.path(), "a", &[]).unwrap_err().to_string();
         assert!(written.contains(part), "a damaged file is not overwritten: {written}");
     }
 

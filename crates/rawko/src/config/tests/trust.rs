@@ -320,7 +320,7 @@ fn trust_is_by_content() {
     let state = tempfile::tempdir().expect("a directory");
     let store = TrustStore::new(state.path());
     let first = digest();
-    store.trust(project.path(), &first).expect("stored");
+    store.trust(project.path(), &first, &[]).expect("stored");
     assert!(store.is_trusted(project.path(), &digest()).expect("read"));
     for (name, text) in [
         (".rawko/config.yaml", "version: 1\n#\n"),
