@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the attacks of docs/attacks.md for real, and counts those that were attempted and those that were held.
-# A test that cannot attempt its attack on this machine (without namespaces, not as root) counts as not held.
+# Runs the tests in the tables of docs/attacks.md, which really attempt the attacks, and counts them. A test that cannot
+# attempt its attack on this machine (without namespaces, not as root) fails.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # The second column of each table names the tests.
@@ -12,5 +12,5 @@ RAWKO_NO_SKIP=1 cargo nextest run --locked --no-fail-fast --status-level fail --
   -E "test(/(^|::)($names)\$/)" 2>&1 | tee "$log" || code=$?
 summary=$(grep -oE '[0-9]+ tests? run: [0-9]+ passed' "$log" | tail -1)
 [ -n "$summary" ] || exit 1
-echo "attacks attempted: ${summary%% *}, held: $(grep -oE '[0-9]+ passed' <<<"$summary" | cut -d' ' -f1)"
+echo "tests of attacks: ${summary%% *}, held: $(grep -oE '[0-9]+ passed' <<<"$summary" | cut -d' ' -f1)"
 exit "$code"

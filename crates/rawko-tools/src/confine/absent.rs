@@ -10,13 +10,18 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{AtFlags, FileType, readlinkat, symlinkat, unlinkat};
+use rustix::fs::{AtFlags, FileType, RenameFlags, readlinkat, renameat_with, symlinkat, unlinkat};
 use rustix::io::{Errno, Result};
 
 use super::git::{DECIDING, Repository, with_inner};
 use super::rebase;
 use crate::access::PROTECTED;
 use crate::folder::{allowed, descend, identity_of, kind_of, open_folder, remove};
+
+/// Added to the name of what is renamed.
+const ASIDE: &str = ".set-aside";
+/// Renamed files of one name.
+const MOST_ASIDE: u32 = 100;
 
 /// What git would obey in the folders of a repository, where a mount cannot keep it as it is.
 #[derive(Debug, Default)]
@@ -42,6 +47,9 @@ enum Before {
     Nothing,
     /// A link, which nothing can be mounted over.
     Link(CString),
+    /// Nothing, under a name that the user protects. People and their editors make such files while commands run, so that
+    /// it is not known whose a new one is.
+    Free,
 }
 
 /// What is not there now in the folders of the project's repository and of others that are the user's, `theirs`, and what is
@@ -90,7 +98,10 @@ fn protected_at(top: &Path, protect: &[String]) -> Option<Folder> {
     let opened = open_folder(None, top.as_os_str()).ok()?;
     let known = PROTECTED.into_iter().filter_map(|name| Some((name.into(), before(&opened, name)?)));
     let links = known.filter(|(_, before)| matches!(before, Before::Link(_)));
-    let others = protect.iter().filter_map(|name| Some((name.clone().into(), before(&opened, name)?)));
+    let others = protect.iter().filter_map(|name| match before(&opened, name)? {
+        Before::Nothing => Some((name.clone().into(), Before::Free)),
+        before => Some((name.clone().into(), before)),
+    });
     let names: Vec<_> = links.chain(others).collect();
     let identity = identity_of(&opened).ok().filter(|_| !names.is_empty())?;
     Some(Folder { top: Arc::new(opened), inside: PathBuf::new(), identity, names, runs: Vec::new() })
@@ -127,7 +138,8 @@ fn before(folder: &OwnedFd, name: &str) -> Option<Before> {
 }
 
 impl Absent {
-    /// Removes what is there by now, and puts links back. What cannot be removed stays.
+    /// Removes what is there by now, and puts links back. What has a name that the user protects is renamed. What cannot be
+    /// removed stays.
     pub(super) fn remove(&self) {
         for Folder { top, inside, identity, names, runs } in &self.0 {
             // What lies in its place by now is the command's own, or a link to somewhere else.
@@ -144,7 +156,23 @@ impl Absent {
     }
 }
 
+/// Gives a file or a folder another name, which no program looks for. Nothing is lost.
+fn set_aside(folder: &OwnedFd, name: &str) -> Result<()> {
+    for number in 1..MOST_ASIDE {
+        let aside = if number == 1 { format!("{name}{ASIDE}") } else { format!("{name}{ASIDE}-{number}") };
+        let renamed = || renameat_with(folder, name, folder, aside.as_str(), RenameFlags::NOREPLACE);
+        match allowed(folder, renamed) {
+            Err(Errno::EXIST) => {}
+            done => return done,
+        }
+    }
+    Err(Errno::EXIST)
+}
+
 fn restore(folder: &OwnedFd, name: &str, before: &Before) -> Result<()> {
+    if *before == Before::Free {
+        return set_aside(folder, name);
+    }
     if let Before::Link(target) = before {
         let now = allowed(folder, || readlinkat(folder, name, Vec::new()));
         if now.as_ref() == Ok(target) {

@@ -178,3 +178,23 @@ fn a_link_at_the_top_of_the_project_is_put_back() {
     before.remove();
     assert_eq!(fs::read_link(top.join(".claude")).unwrap(), Path::new("real"));
 }
+
+#[test]
+fn what_has_a_name_that_the_user_protects_is_renamed_and_not_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let top = folder.path().canonicalize().unwrap();
+    fs::write(top.join(".npmrc"), "theirs").unwrap();
+    let before = absent(None, &top, &[], &[".envrc", ".npmrc", ".vscode"].map(str::to_owned));
+    for text in ["first", "second"] {
+        fs::write(top.join(".envrc"), text).unwrap();
+        before.remove();
+    }
+    fs::create_dir(top.join(".vscode")).unwrap();
+    fs::write(top.join(".vscode/settings.json"), "of an editor").unwrap();
+    before.remove();
+    let text = |name: &str| fs::read_to_string(top.join(name)).unwrap();
+    assert!(!top.join(".envrc").exists() && !top.join(".vscode").exists());
+    assert_eq!(text(".envrc.set-aside") + &text(".envrc.set-aside-2"), "firstsecond");
+    assert_eq!(text(".vscode.set-aside/settings.json"), "of an editor");
+    assert_eq!(text(".npmrc"), "theirs");
+}

@@ -5,13 +5,19 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
+use super::secrets::HAVE_PROGRAMS;
+
 /// Where services keep their own, and how many folders deep it is looked for. `/etc` has few files, and the others hold
 /// programs further down.
 const LOOKED_AT: [(&str, usize); 5] = [("", 1), ("etc", 8), ("opt", 3), ("usr/local", 3), ("var/lib", 3)];
 /// The most names that are looked at in one of these.
 const MOST_NAMES: usize = 20_000;
+/// The same in a folder that may be that of a program.
+const MOST_IN_FOLDER: usize = 1_000;
 /// Folders of the commands' own, or with views of the kernel.
 const NOT_LOOKED_AT: [&str; 6] = ["dev", "lost+found", "proc", "run", "sys", "tmp"];
+/// The bits of a program.
+const EXECUTABLE: u32 = 0o111;
 /// The bits of the group and of others.
 const OTHERS: u32 = 0o077;
 
@@ -50,15 +56,27 @@ fn look(folder: &Path, depth: usize, names_left: &mut usize, found: &mut OwnersA
             if NOT_LOOKED_AT.iter().any(|name| entry.file_name() == *name) {
                 continue;
             }
-            if is_own {
+            let name = entry.file_name();
+            let is_programs = HAVE_PROGRAMS.iter().any(|known| name == *known);
+            if is_own && !is_programs && !has_programs(&path) {
                 found.folders.push(path);
-            } else if depth > 1 {
+            } else if depth > 1 && !is_programs {
                 look(&path, depth - 1, names_left, found);
             }
-        } else if metadata.is_file() && is_own {
+        } else if metadata.is_file() && is_own && metadata.permissions().mode() & EXECUTABLE == 0 {
             found.files.push(path);
         }
     }
+}
+
+/// Whether a folder holds programs, or folders of programs: what root has installed for itself is used by its commands.
+fn has_programs(folder: &Path) -> bool {
+    let is_program = |entry: fs::DirEntry| match entry.metadata() {
+        Ok(found) if found.is_dir() => HAVE_PROGRAMS.iter().any(|known| entry.file_name() == *known),
+        Ok(found) => found.is_file() && found.permissions().mode() & EXECUTABLE != 0,
+        Err(_) => false,
+    };
+    fs::read_dir(folder).into_iter().flatten().flatten().take(MOST_IN_FOLDER).any(is_program)
 }
 
 #[cfg(test)]
@@ -84,6 +102,14 @@ mod tests {
         put("var/lib/service/data/deep/er/key", 0o600);
         put("usr/share/own", 0o600);
         put("tmp/own", 0o600);
+        for program in
+            ["opt/tool/bin/run", "opt/tool/share/key", "opt/single/run", "usr/local/lib/tool/module"]
+        {
+            put(program, if program.ends_with("run") { 0o700 } else { 0o600 });
+            let folder = root.path().join(program);
+            fs::set_permissions(folder.parent().unwrap(), fs::Permissions::from_mode(0o700)).unwrap();
+        }
+        fs::set_permissions(root.path().join("opt/tool"), fs::Permissions::from_mode(0o700)).unwrap();
         let folder = put("opt/service/private/x", 0o644).parent().unwrap().to_owned();
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
         assert_eq!(found(root.path()), OwnersAlone { folders: vec![folder], files: vec![key, kept] });

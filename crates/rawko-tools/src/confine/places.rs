@@ -276,7 +276,10 @@ impl Places {
         caches.dedup();
         toolchains.sort();
         toolchains.dedup();
-        let secrets = Secrets::new(home.as_deref(), &named, &[&toolchains[..], &caches[..]].concat());
+        // Others are found by variables, which may lead into a project.
+        let known = of_home(&TOOLCHAINS).into_iter().chain(of_home(&CACHES)).filter_map(real);
+        let known: Vec<PathBuf> = known.filter(|path| !is_whole(path)).collect();
+        let secrets = Secrets::new(home.as_deref(), &named, &known);
         let mut covered = existing(&COVERED);
         let own = OWN_VARIABLES.iter().filter_map(|name| folder(name));
         covered.extend(own.filter(|path| path.is_dir() && !is_whole(path) && !is_system(path)));

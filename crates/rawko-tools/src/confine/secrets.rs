@@ -1,6 +1,7 @@
 //! Files of toolchains and caches that hold secrets. They are looked for at every command: a person may log in meanwhile.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rawko_sandbox::Step;
@@ -37,7 +38,10 @@ const SCRIPTS: [&str; 1] = [".gradle/init.d"];
 /// Scripts in the home that may hold secrets.
 const SINGLE_SCRIPTS: [&str; 2] = [".gradle/init.gradle", ".gradle/init.gradle.kts"];
 /// Folders of tools that hold no programs and no packages, so that no name in them is one of a secret.
-const HAVE_PROGRAMS: [&str; 8] = ["bin", "include", "lib", "lib64", "libexec", "sbin", "share", "shims"];
+pub(super) const HAVE_PROGRAMS: [&str; 8] =
+    ["bin", "include", "lib", "lib64", "libexec", "sbin", "share", "shims"];
+/// A folder of conda's own, which knows its environments by the history in it.
+const CONDA: &str = "conda-meta";
 /// The most names of a folder that are looked at.
 const MOST_NAMES: usize = 1_000;
 /// What the name of a setting contains whose value is a secret.
@@ -57,8 +61,8 @@ pub(super) struct Secrets {
 }
 
 impl Secrets {
-    /// `named`: folders that variables name. `shown`: real paths of toolchains and caches.
-    pub(super) fn new(home: Option<&Path>, named: &[PathBuf], shown: &[PathBuf]) -> Self {
+    /// `named`: folders that variables name. `known`: real paths of toolchains and caches that are known by their names.
+    pub(super) fn new(home: Option<&Path>, named: &[PathBuf], known: &[PathBuf]) -> Self {
         let of_home = |names: &[&str]| -> Vec<PathBuf> {
             home.iter().flat_map(|home| names.iter().map(|name| home.join(name))).collect()
         };
@@ -70,11 +74,7 @@ impl Secrets {
             settings: [of_home(&SETTINGS), of_named(&SETTINGS_OF_VARIABLES)].concat(),
             scripts: of_home(&SINGLE_SCRIPTS),
             script_folders: of_home(&SCRIPTS),
-            tools: shown
-                .iter()
-                .filter(|folder| home.is_some_and(|home| is_tool(folder, home)))
-                .cloned()
-                .collect(),
+            tools: known.iter().filter(|folder| is_tool(folder)).cloned().collect(),
         }
     }
 
@@ -104,12 +104,11 @@ impl Secrets {
     }
 }
 
-/// Whether a shown folder is one in which a tool keeps its own files: in the home, and no folder of programs or of caches
-/// alone.
-fn is_tool(folder: &Path, home: &Path) -> bool {
-    let is_programs =
-        folder.file_name().and_then(|name| name.to_str()).is_some_and(|name| HAVE_PROGRAMS.contains(&name));
-    folder.starts_with(home) && !folder.starts_with(home.join(".cache")) && !is_programs
+/// Whether a folder is one in which a tool keeps its own files: no folder of programs or of caches alone.
+fn is_tool(folder: &Path) -> bool {
+    let name = |path: &Path| path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
+    !HAVE_PROGRAMS.contains(&name(folder).as_str())
+        && folder.parent().is_none_or(|above| name(above) != ".cache")
 }
 
 /// Histories and accounts in the folder of a tool and in the folders in it. What lies deeper belongs to packages.
@@ -120,7 +119,7 @@ fn private_files(tool: &Path) -> Vec<PathBuf> {
     for entry in entries(tool) {
         let (Ok(kind), name) = (entry.file_type(), entry.file_name()) else { continue };
         if kind.is_dir() {
-            if !name.to_str().is_some_and(|name| HAVE_PROGRAMS.contains(&name)) {
+            if !name.to_str().is_some_and(|name| HAVE_PROGRAMS.contains(&name) || name == CONDA) {
                 let inside = entries(&entry.path()).filter(|entry| is_private(&entry.file_name()));
                 found.extend(inside.map(|entry| entry.path()));
             }
@@ -128,7 +127,8 @@ fn private_files(tool: &Path) -> Vec<PathBuf> {
             found.push(entry.path());
         }
     }
-    found.retain(|path| path.is_file());
+    // A program is no history, whatever its name.
+    found.retain(|path| path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 == 0));
     found
 }
 

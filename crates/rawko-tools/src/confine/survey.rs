@@ -59,6 +59,12 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
+    /// Whether a path is protected here, as far as its name says.
+    fn covers(&self, path: &Path) -> bool {
+        path.file_name().is_some_and(|name| self.is_protected(name))
+            || self.protect.iter().any(|name| path.ends_with(name))
+    }
+
     fn is_protected(&self, name: &OsStr) -> bool {
         let is_named = |name: &str| self.protect.iter().any(|named| named.eq_ignore_ascii_case(name));
         protected_name(Path::new(name)).is_some() || name.to_str().is_some_and(is_named)
@@ -125,7 +131,9 @@ impl Survey {
         let mut survey = Self { wanted: wanted.to_owned(), ..Self::default() };
         if let Some(last) = last {
             let is_there = |path: &&PathBuf| path.symlink_metadata().is_ok();
-            survey.protected.extend(last.protected.iter().filter(is_there).cloned());
+            // Each agent may have names of its own that are protected.
+            let is_protected = |path: &&PathBuf| wanted.iter().any(|wanted| wanted.covers(path));
+            survey.protected.extend(last.protected.iter().filter(is_protected).filter(is_there).cloned());
             survey.bare.extend(last.bare.iter().filter(is_there).cloned());
             survey.sockets = last.sockets.kept();
             survey.seen.clone_from(&last.seen);
@@ -274,6 +282,21 @@ mod tests {
         check(&["dist/.git", "out/x/.rawko"], &["dist/.git", "out/x/.rawko"], &[]);
         check(&["node_modules/@a/b/.git"], &["node_modules/@a/b/.git"], &[]);
         check(&["vendor/b.git/objects", "target/c/objects"], &[], &["target/c", "vendor/b.git"]);
+    }
+
+    #[test]
+    fn what_one_agent_protects_holds_for_no_other() {
+        let root = tempfile::tempdir().unwrap();
+        for folder in ["data", "deep/data", "deep/.git"] {
+            fs::create_dir_all(root.path().join(folder)).unwrap();
+        }
+        let none = wanted(root.path(), false);
+        let data = Wanted { protect: vec!["data".to_owned()], ..none.clone() };
+        let first = Survey::of(&[data], NOTHING, MAX_FIRST);
+        let all = ["data", "deep/.git", "deep/data"].map(|path| root.path().join(path));
+        assert_eq!(first.protected, BTreeSet::from(all));
+        let second = Survey::of(&[none], Some(&first), MAX_FIRST);
+        assert_eq!(second.protected, BTreeSet::from([root.path().join("deep/.git")]));
     }
 
     #[test]
