@@ -17,7 +17,7 @@ use crate::memory::FOLDER;
 use crate::private::{create_private_dir, keep_others_out, refuse_others_file};
 
 const VERSION: u32 = 1;
-/// Largest file, in bytes: enough for thousands of folders.
+/// Largest file, in bytes: enough for the trust of thousands of folders.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
 /// Most files of a folder whose digests are kept, to say later which of them changed. Of a folder with more, none are.
@@ -45,6 +45,26 @@ struct Contents {
     /// The folders whose memories began with a run of this user.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     memories: BTreeSet<String>,
+}
+
+impl Contents {
+    /// As it is written. What would make it longer than is read is left out: first the digests of the files of folders that
+    /// are gone, then those of the folders with the most files. Trust itself stays.
+    fn text(&mut self) -> io::Result<String> {
+        loop {
+            let text = format!("{}\n", serde_json::to_string_pretty(self)?);
+            if text.len() as u64 <= MAX_BYTES || self.files.is_empty() {
+                return Ok(text);
+            }
+            let before = self.files.len();
+            self.files.retain(|folder, _| Path::new(folder).is_dir());
+            if self.files.len() == before {
+                let largest = self.files.iter().max_by_key(|(_, files)| files.len());
+                let largest = largest.map(|(folder, _)| folder.clone()).unwrap_or_default();
+                self.files.remove(&largest);
+            }
+        }
+    }
 }
 
 /// What became of a file since its folder was trusted.
@@ -242,12 +262,11 @@ impl TrustStore {
         lock.lock().map_err(|source| self.io(source))?;
         let mut contents = self.read()?;
         change(&mut contents);
+        let text = contents.text().map_err(|source| self.io(source))?;
         // Write the new file completely before it replaces the old one. The lock protects its temporary name.
         let temporary = self.path.with_extension("json.new");
         let written = private().truncate(true).open(&temporary).and_then(|mut file| {
-            let text = serde_json::to_string_pretty(&contents)?;
             file.write_all(text.as_bytes())?;
-            file.write_all(b"\n")?;
             file.sync_all()
         });
         written.and_then(|()| fs::rename(&temporary, &self.path)).map_err(|source| self.io(source))
@@ -307,6 +326,24 @@ mod tests {
         assert!(!store.is_trusted(one.path(), "a").unwrap());
         assert!(store.is_trusted(two.path(), "b").unwrap());
         assert!(store.is_trusted(&two.path().join("absent"), "b").is_err());
+    }
+
+    #[test]
+    fn the_store_stays_short_enough_to_be_read() {
+        let state = tempfile::tempdir().unwrap();
+        let folders: Vec<_> = (0..8).map(|_| tempfile::tempdir().unwrap()).collect();
+        let store = TrustStore::new(state.path());
+        let files = |n: usize| {
+            let name = |i: usize| format!(".rawko/agents/{}{i}.md", "n".repeat(700));
+            (0..n).map(|i| ProjectFile { path: name(i).into(), text: "".into() }).collect::<Vec<_>>()
+        };
+        for folder in &folders {
+            store.trust(folder.path(), "a", &files(1_000)).unwrap();
+        }
+        assert!(store.path().metadata().unwrap().len() <= MAX_BYTES);
+        for folder in &folders {
+            assert!(store.is_trusted(folder.path(), "a").unwrap());
+        }
     }
 
     #[test]
