@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use rawko_core::approval::Approval;
+use rawko_core::facts::Standing;
 use rawko_core::machine::State;
 use rawko_core::request::{ModelRequest, Purpose};
 use rawko_core::session::{
@@ -376,7 +377,7 @@ impl Projection {
             }
             EffectAnswer::VerificationFinished { verification } => {
                 span.set("rawko.verification.passed", verification.passed());
-                if !verification.passed() {
+                if verification.standing() == Standing::Failed {
                     span.fail("checks_failed", String::new());
                 }
             }

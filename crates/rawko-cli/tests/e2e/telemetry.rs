@@ -148,22 +148,32 @@ fn metrics_come_with_the_end_of_a_run() {
 }
 
 #[test]
-fn checks_that_do_not_pass_are_counted_among_the_errors() {
-    let collector = Collector::start();
-    let commands = json!(["test -e done.txt"]);
-    trial("true", &collector)
-        .user_config("/verify/commands", commands)
-        .args(&["--max-iterations", "1"])
-        .run("Do it.");
-    let metrics = collector.metrics();
-    let errors =
-        metrics.resource_metrics[0].scope_metrics[0].metrics.iter().find(|it| it.name == "rawko.errors");
-    let Some(Data::Sum(sum)) = errors.and_then(|metric| metric.data.as_ref()) else { panic!("{metrics:?}") };
-    let checks = sum.data_points.iter().any(|point| {
-        attribute(&point.attributes, "gen_ai.operation.name").as_deref() == Some("rawko.verify")
-            && attribute(&point.attributes, "error.type").as_deref() == Some("checks_failed")
-    });
-    assert!(checks, "{sum:?}");
+fn red_checks_are_counted_among_the_errors_and_checks_that_did_not_run_are_not() {
+    let check = |commands: &[&str], expected: bool| {
+        let collector = Collector::start();
+        let trial = trial("true", &collector).file("Makefile", "test:\n\ttest -e done.txt\n");
+        // Without commands those of the project are found, which do not run where nothing was changed.
+        let trial = match commands {
+            [] => trial,
+            _ => trial.user_config("/verify/commands", json!(commands)),
+        };
+        trial.args(&["--max-iterations", "1"]).run("Do it.");
+        let metrics = collector.metrics();
+        let metrics = &metrics.resource_metrics[0].scope_metrics[0].metrics;
+        let points =
+            metrics.iter().filter(|it| it.name == "rawko.errors").flat_map(|metric| match &metric.data {
+                Some(Data::Sum(sum)) => sum.data_points.clone(),
+                _ => Vec::new(),
+            });
+        let is_red = |point: &opentelemetry_proto::tonic::metrics::v1::NumberDataPoint| {
+            attribute(&point.attributes, "gen_ai.operation.name").as_deref() == Some("rawko.verify")
+                && attribute(&point.attributes, "error.type").as_deref() == Some("checks_failed")
+        };
+        assert_eq!(points.into_iter().any(|point| is_red(&point)), expected, "{commands:?}: {metrics:?}");
+    };
+    check(&["test -e done.txt"], true);
+    check(&["true"], false);
+    check(&[], false);
 }
 
 #[test]
