@@ -173,8 +173,9 @@ const OPTIONS: &[Foreign] = &[
     },
     Foreign {
         typed: "--search --web-search --enable-web-search --chrome --no-chrome",
-        meant: "what agents may reach is granted; for every host",
-        instead: "rawko --allow-net \"fix the failing test\"",
+        meant: "agents that have the tool WebSearch search where a service is configured, or by their provider; to see \
+                what an agent has",
+        instead: "rawko agents show developer",
     },
     Foreign {
         typed: "--no-color --theme --dark-mode --light-mode --pretty --no-pretty --no-stream --vim --screen-reader \
@@ -230,8 +231,8 @@ const SUBCOMMANDS: &[(&str, Foreign)] = &[
         "sessions",
         Foreign {
             typed: "delete remove del clear prune",
-            meant: "sessions are removed by their ids",
-            instead: "rawko sessions rm --all-ended-before 2026-01-31",
+            meant: "sessions are removed by their ids, or all that ended before a day; the last one",
+            instead: "rawko sessions rm last",
         },
     ),
     (
@@ -292,6 +293,9 @@ const SUBCOMMANDS: &[(&str, Foreign)] = &[
     ),
 ];
 
+/// The commands that begin work.
+const TAKE_TASKS: [&str; 3] = ["run", "continue", "resume"];
+
 impl Foreign {
     fn is_typed(&self, word: &str) -> bool {
         self.typed.split_whitespace().any(|known| known == word)
@@ -318,6 +322,12 @@ pub(crate) fn answered(error: &clap::Error) -> Option<Failure> {
         ErrorKind::UnknownArgument => {
             let typed = word(ContextKind::InvalidArg)?;
             let name = typed.split(['=', ' ']).next().unwrap_or(typed);
+            // They are those of a run: the same word may mean something else to another command.
+            let usage = error.get(ContextKind::Usage)?.to_string();
+            let is_of = |command: &&str| {
+                usage.contains(&format!("rawko {command} ")) || usage.contains(&format!("rawko [{command}] "))
+            };
+            TAKE_TASKS.iter().find(|command| is_of(command))?;
             let option = OPTIONS.iter().find(|option| option.is_typed(name))?;
             let message = format!("there is no option `{}` here", clean_line(name));
             Some(Failure::usage(message).with_hint(option.answer()))
@@ -394,7 +404,17 @@ mod tests {
             let taken = with_command(arguments).map(Cli::try_parse_from);
             assert!(matches!(taken, Ok(Ok(_))), "{line:?}");
         }
-        let error = Cli::try_parse_from(["rawko", "run", "--frobnicate", "x"]).unwrap_err();
-        assert!(answered(&error).is_none());
+        for line in [
+            &["run", "--frobnicate", "x"][..],
+            &["init", "--force"],
+            &["trust", "--force"],
+            &["doctor", "--format", "json"],
+            &["sessions", "list", "--search", "x"],
+            &["usage", "--session", "last"],
+        ] {
+            let arguments = ["rawko"].iter().chain(line).map(OsString::from).collect();
+            let error = Cli::try_parse_from(with_command(arguments).unwrap()).unwrap_err();
+            assert!(answered(&error).is_none(), "{line:?}");
+        }
     }
 }
