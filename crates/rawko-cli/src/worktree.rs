@@ -96,6 +96,8 @@ fn add(
     root: &Path,
     commit: &str,
 ) -> std::io::Result<Result<(), String>> {
+    // A tree that was removed with what was around it is still registered.
+    git_in(git, main).args(["worktree", "prune"]).output()?;
     let mut add = git_in(git, main);
     without_filters(&mut add, &own_filters(git, main)?);
     let output = add.args(["worktree", "add", "--quiet"]).args(options).arg(root).arg(commit).output()?;
@@ -223,7 +225,11 @@ impl Worktree {
             || Changes { has_submodules: false, uncommitted: vec![self.root.clone()], commits: true };
         let changes = self.changes(workspace).unwrap_or_else(unknown);
         // Git removes no tree with submodules without it.
-        let force = if changes.has_submodules { "--force " } else { "" };
+        let (force, note) = if changes.has_submodules {
+            ("--force ", "--force drops what is not committed in it, too\n")
+        } else {
+            ("", "")
+        };
         let remove = format!("git worktree remove {force}{root} && git branch -d {branch}");
         if changes.uncommitted.is_empty() && !changes.commits {
             return format!(
@@ -241,7 +247,9 @@ impl Worktree {
             text.push_str(&format!("commit them:    git -C {folder} add -A && git -C {folder} commit\n"));
         }
         let update = if changes.has_submodules { " && git submodule update --recursive" } else { "" };
-        text.push_str(&format!("take them over: git merge {branch}{update}\nremove it then: {remove}\n"));
+        text.push_str(&format!(
+            "take them over: git merge {branch}{update}\nremove it then: {remove}\n{note}"
+        ));
         text
     }
 

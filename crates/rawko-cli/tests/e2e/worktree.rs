@@ -260,4 +260,10 @@ fn submodules_are_in_the_tree_and_their_changes_can_be_taken_over() {
     }
     assert_eq!(read(&trial.project(), "lib/deep/l.txt"), "two\n");
     assert!(!tree.exists());
+    // A tree of the same name has them again.
+    let trial = trial.served_by(developer([bash("cat lib/deep/l.txt")]));
+    let (code, out, err) = trial.ask(&["--worktree=one", "look at it"]);
+    assert!(code == Some(0) && !err.contains("is empty"), "{out}{err}");
+    let tree = self::tree(&trial, "one");
+    assert_eq!(read(&tree, "lib/deep/l.txt"), "two\n");
 }
