@@ -52,9 +52,10 @@ fn wait(workspace: &Workspace, running: &[RunningSession]) -> Result<(), Failure
         "{} Ctrl-C stops waiting; --worktree works in a tree of its own, --anyway in the same files\n",
         paint.hint("hint:")
     ));
-    let _ = workspace.console.write_error(&text);
     block_on(async {
+        // First, so that Ctrl-C works as soon as it is named.
         let mut signals = StopSignals::listen()?;
+        let _ = workspace.console.write_error(&text);
         loop {
             tokio::select! {
                 name = signals.next() => {
