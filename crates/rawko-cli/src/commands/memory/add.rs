@@ -119,6 +119,7 @@ pub(super) fn add(
         // Without the record the memory needs trust, as those of others do.
         let _ = trusted.begin_memories(&project);
     }
+    let begins = !is_users && !store.folder().is_dir();
     let path = store.add(&new, force).map_err(refused)?;
     if !is_users {
         take_in(workspace, store);
@@ -132,6 +133,11 @@ pub(super) fn add(
         new.when_to_use.iter().filter_map(|text| problem(workspace, text, &path)).collect();
     let value = json!({ "path": path, "file": file, "problems": problems });
     workspace.console.output(arguments.json, &value, |_| format!("wrote {}\n", clean_line(&file)))?;
+    if begins && !arguments.json {
+        let note = "later runs learn here too, with a model call after each execution; to keep them from it: \
+                    memory.extract: false in .rawko/config.yaml\n";
+        let _ = workspace.console.write_error(note);
+    }
     Ok(Exit::Success)
 }
 
