@@ -61,7 +61,7 @@ export function words(name) {
 // What a color says is always said by the word too.
 const TONES = {
   verified: "good", complete: "good", done: "good", success: "good", passed: "good", running: "live",
-  claimed: "warn", limited: "warn", unfinished: "warn", dropped: "warn", lost: "warn", open: "live", cancelled: "warn", warn: "warn",
+  claimed: "warn", limited: "warn", unfinished: "warn", not_begun: "warn", dropped: "warn", lost: "warn", open: "live", cancelled: "warn", warn: "warn",
   bad: "bad", failed: "bad", denied: "bad", unreadable: "bad", error_handling: "bad",
 };
 

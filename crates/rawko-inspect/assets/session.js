@@ -14,7 +14,7 @@ const DRAWN = 500;
 export function statusOf(standing, head) {
   if (standing.approvalUntil && !head.outcome) return ["open", "needs approval"];
   if (head.outcome) return [head.outcome.status, head.outcome.status];
-  return standing.status === "running" ? ["running", "running"] : ["unfinished", "unfinished"];
+  return standing.status === "running" || standing.status === "not_begun" ? [standing.status, words(standing.status)] : ["unfinished", "unfinished"];
 }
 
 // What is known of the session that is shown, and what of it is open.

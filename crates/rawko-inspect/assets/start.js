@@ -26,7 +26,7 @@ export function startView(project, sessions, search, look) {
       <a href=${`#/${encodeURIComponent(session.id)}`}>${session.task || session.id}</a>
       <p class="faint">${statusBadge(session)}
         ${session.status === "unreadable" ? session.problem : html`<span>${session.outcome ? `${money(session.costUsd)} · ${span(session.outcome.durationMs)}` : nothing}
-          ${session.iterations === undefined ? nothing : ` · ${counted(session.iterations, "execution")}`} · <time datetime=${new Date(session.createdAt).toISOString()}>${clock(session.createdAt)}</time>
+          ${session.iterations === undefined ? nothing : ` · ${counted(session.iterations, "execution")}`}${session.createdAt ? html` · <time datetime=${new Date(session.createdAt).toISOString()}>${clock(session.createdAt)}</time>` : nothing}
           ${session.forkedFrom ? html` · forked from <code>${session.forkedFrom.session}</code>` : nothing}</span>`}
       </p>
       <code class="faint">${session.id}</code></li>`)}</ul>` : html`<p>There are no sessions yet. To start one: <code>rawko "a task"</code></p>`}</main>`;

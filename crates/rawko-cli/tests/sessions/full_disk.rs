@@ -143,6 +143,8 @@ fn what_could_not_begin_on_a_full_disk_is_in_the_way_of_no_resume() {
     let found: Vec<_> = sessions.iter().map(|session| session.status).collect();
     assert_eq!(found, [SessionStatus::Unfinished, SessionStatus::NotBegun]);
     bench.rawko(&["sessions", "list"]).check(0, &["unfinished", "not begun"]);
+    // The last session is the last that was begun.
+    bench.rawko(&["sessions", "show", "last"]).check(0, &[unfinished.as_str()]);
     bench.rawko(&["resume", "--quiet"]).check(0, &["all done"]);
     assert_eq!(bench.store().info(&unfinished).unwrap().unwrap().status, SessionStatus::Ended);
 }

@@ -99,19 +99,19 @@ pub(crate) fn states() -> Vec<State> {
         ),
         state(
             "the header alone",
-            |world| world.cut(1),
+            |world| world.at_its_beginning(|text| text.split_inclusive('\n').take(1).collect()),
             Older,
             Refused(2, &["before its task was recorded", "rawko sessions rm"]),
         ),
         state(
             "an empty file",
-            |world| world.change(|_| String::new()),
+            |world| world.at_its_beginning(|_| String::new()),
             Older,
             Refused(1, &["record 0", "rawko sessions rm"]),
         ),
         state(
             "a torn header",
-            |world| world.change(|text| text[..40].to_owned()),
+            |world| world.at_its_beginning(|text| text[..40].to_owned()),
             Older,
             Refused(1, &["record 0", "rawko sessions rm"]),
         ),

@@ -91,8 +91,8 @@ fn no_command_follows_waits_for_or_swallows_a_planted_journal() {
         let begun = Instant::now();
         let script = format!("ulimit -v {MOST_MEMORY}; exec timeout 60 \"$0\" sessions list");
         let said = world.bench.shell(&script).check(0, &["Do the older task."]);
-        let status = if matches!(*what, "empty" | "half of it") { "not begun" } else { "unreadable" };
-        assert!(said.out.contains(status), "{what}: {}", said.out);
+        // Its checkpoints say that it was begun.
+        assert!(said.out.contains("unreadable"), "{what}: {}", said.out);
         assert!(begun.elapsed() < PATIENCE, "{what}: {}", said.out);
         assert_eq!(std::fs::read(&other).unwrap(), kept, "{what}: written through");
         std::fs::remove_file(world.journal()).or_else(|_| std::fs::remove_dir(world.journal())).unwrap();

@@ -69,6 +69,14 @@ impl World {
         None
     }
 
+    /// The same for a session that has kept nothing yet.
+    pub(crate) fn at_its_beginning(&self, change: impl FnOnce(&str) -> String) -> Option<JournalWriter> {
+        for folder in ["blobs", "checkpoints"] {
+            let _ = std::fs::remove_dir_all(self.journal().parent().unwrap().join(folder));
+        }
+        self.change(change)
+    }
+
     pub(crate) fn change(&self, change: impl FnOnce(&str) -> String) -> Option<JournalWriter> {
         let text = std::fs::read_to_string(self.journal()).unwrap();
         let changed = change(&text);

@@ -157,7 +157,8 @@ fn read_ends(path: &Path) -> Result<Option<Ends>, JournalError> {
     let mut first = Vec::new();
     BufReader::new((&file).take(HEADER_BYTES)).read_until(b'\n', &mut first).map_err(wrong)?;
     let is_torn = first.len() as u64 == length && !first.ends_with(b"\n");
-    if is_torn && holder(path).is_none() {
+    let is_alone = || !has_worked(path.parent().unwrap_or(Path::new("")));
+    if is_torn && holder(path).is_none() && is_alone() {
         return Ok(None);
     }
     let header = header_of(path, &first)?;
@@ -167,8 +168,15 @@ fn read_ends(path: &Path) -> Result<Option<Ends>, JournalError> {
     let iterations = if outcome.is_none() { iterations_in(&tail) } else { None };
     let approval_until = if outcome.is_none() { approval_in(&tail) } else { None };
     let paused = outcome.is_none() && paused_in(&mut file, length).map_err(wrong)?;
-    let only_begins = tail.len() as u64 == length && tail.iter().filter(|byte| **byte == b'\n').count() == 1;
+    let only_begins =
+        tail.len() as u64 == length && tail.iter().filter(|byte| **byte == b'\n').count() == 1 && is_alone();
     Ok(Some(Ends { header, outcome, iterations, approval_until, paused, locked, only_begins }))
+}
+
+/// Whether the folder of a session holds what only one that has begun leaves.
+fn has_worked(folder: &Path) -> bool {
+    let holds_something = |name: &str| folder.join(name).read_dir().is_ok_and(|mut it| it.next().is_some());
+    ["blobs", "checkpoints"].into_iter().any(holds_something)
 }
 
 /// The end of the file, with the last two records whole where that is possible.

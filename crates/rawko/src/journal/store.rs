@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::error::JournalError;
 use super::file::open_own;
-use super::info::SessionInfo;
+use super::info::{SessionInfo, SessionStatus};
 use super::lock::{SessionLock, holder};
 use super::reader::check;
 use super::record::JournalHeader;
@@ -200,7 +200,8 @@ impl SessionStore {
         done.map_err(|error| JournalError::io("cannot remove", &directory, error))
     }
 
-    /// Path of the journal of the session whose id is, or begins or ends with, `id`; `last` is the latest.
+    /// Path of the journal of the session whose id is, or begins or ends with, `id`; `last` is the latest
+    /// that was begun, or where there is none, the latest.
     ///
     /// # Errors
     /// [`JournalError::NotFound`] and [`JournalError::Ambiguous`].
@@ -208,7 +209,13 @@ impl SessionStore {
         let ids = self.ids()?;
         let matches = |candidate: &&String| candidate.starts_with(id) || candidate.ends_with(id);
         let found: Vec<&String> = match id {
-            "last" => ids.last().into_iter().collect(),
+            "last" => {
+                let path = |id: &str| self.folder.join(id).join(FILE_NAME);
+                let is_begun = |id: &&String| {
+                    SessionInfo::of((*id).clone(), &path(id)).status != SessionStatus::NotBegun
+                };
+                ids.iter().rev().find(is_begun).or(ids.last()).into_iter().collect()
+            }
             _ if ids.iter().any(|candidate| candidate == id) => {
                 vec![ids.iter().find(|c| *c == id)].into_iter().flatten().collect()
             }
