@@ -8,7 +8,7 @@ use rawko_core::agent::{Ask, Permissions};
 use rawko_core::policy::effective_permissions;
 use rawko_core::request::Purpose;
 use rawko_core::session::{Lost, Outcome};
-use rawko_core::setup::{Setup, VerifySetup};
+use rawko_core::setup::{AgentSetup, Setup, VerifySetup};
 use rawko_tools::{Digest, FileAccess, FileTracker};
 
 use crate::channel::holder::end_leftovers;
@@ -127,18 +127,36 @@ impl Rawko {
         let unknown = self.unknown_verification(setup);
         let again = unknown.is_some().then(|| setup.verify.iter().flat_map(verify_arguments).collect());
         let today = self.setup()?.agents;
-        let beyond = setup.agents.iter().filter(|(name, recorded)| {
-            !today.get(*name).is_some_and(|now| {
+        let may = |name: &str, recorded: &AgentSetup, today: &BTreeMap<String, AgentSetup>| {
+            today.get(name).is_some_and(|now| {
                 now.config.tools == recorded.config.tools && within(&recorded.permissions, &now.permissions)
             })
+        };
+        // Without what is denied and protected today, and was not when it was recorded.
+        let mut wider = today.clone();
+        for (name, now) in &mut wider {
+            if let Some(recorded) = setup.agents.get(name) {
+                now.permissions.deny.clone_from(&recorded.permissions.deny);
+                now.permissions.protect.clone_from(&recorded.permissions.protect);
+            }
+        }
+        let beyond = setup.agents.iter().filter(|(name, recorded)| !may(name, recorded, &today));
+        let (narrowed, beyond): (Vec<_>, Vec<_>) =
+            beyond.partition(|(name, recorded)| may(name, recorded, &wider));
+        let narrowed = (!narrowed.is_empty()).then(|| {
+            "`permissions.deny` or `permissions.protect` names more today than when it was recorded, and it would go on \
+             without that"
+                .to_owned()
         });
         let reasons: Vec<String> = beyond
+            .into_iter()
             .map(|(name, _)| {
                 format!(
                     "agent `{name}` was recorded with rights that it does not have today: give the options of that run \
                      (--allow-…) again"
                 )
             })
+            .chain(narrowed)
             .chain(unknown)
             .collect();
         let again = again.filter(|_| reasons.len() == 1).unwrap_or_default();
