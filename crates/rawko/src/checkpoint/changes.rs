@@ -140,13 +140,17 @@ impl Checkpoints {
     }
 }
 
+/// Where memories are.
+const MEMORIES: &[u8] = b".rawko/memories/";
+
 /// What is not the session's alone. What may be the work of others is shown only if much of it must be the session's.
 fn of_others(history: &History, shows_unclear: bool) -> BTreeMap<TreePath, OthersChange> {
     let content = |entry: Option<&TreeEntry>| {
         entry.filter(|entry| entry.kind != EntryKind::Folder).map(|entry| (entry.kind, entry.id.clone()))
     };
     let mut others = BTreeMap::new();
-    for path in history.differences() {
+    // What rawko writes down for later runs is no change of the work.
+    for path in history.differences().into_iter().filter(|path| !path.starts_with(MEMORIES)) {
         if content(history.target.entries().get(&path)) == content(history.present.entries().get(&path)) {
             continue;
         }
