@@ -10,7 +10,7 @@ use clap_complete::engine::{ArgValueCandidates, CompletionCandidate};
 
 use crate::arguments::Cli;
 use crate::commands::completions::VARIABLE;
-use crate::commands::steer::{COMMANDS, is_command};
+use crate::commands::steer::{commands as steering, is_command};
 use crate::console::{ColorChoice, Console};
 use crate::environment::ProcessEnv;
 use crate::global_args::GlobalArgs;
@@ -97,13 +97,13 @@ fn sessions() -> Vec<CompletionCandidate> {
     std::iter::once(last).chain(named).collect()
 }
 
-/// What may come next behind `rawko steer`: a session or a command, or the agent that is forced.
+/// What may come next after `rawko steer`: a session or a command, or the agent that is forced.
 fn words_to_steer() -> Vec<CompletionCandidate> {
     let before = words_before();
     let before = before.iter().position(|word| word == "steer").map_or(&[][..], |at| &before[at + 1..]);
     let before: Vec<&str> = before.iter().map(String::as_str).filter(|word| !word.starts_with('-')).collect();
-    let commands = COMMANDS.iter().zip(0..);
-    let commands = || commands.clone().map(|((word, help), n)| candidate(*word, help).display_order(Some(n)));
+    let commands =
+        || steering().zip(0..).map(|((word, help), n)| candidate(word, help).display_order(Some(n)));
     match before.as_slice() {
         [] => commands().chain(sessions()).collect(),
         [.., "force"] => agents(),
@@ -114,7 +114,7 @@ fn words_to_steer() -> Vec<CompletionCandidate> {
 
 /// The words of the command line before the one that is completed.
 fn words_before() -> Vec<String> {
-    // Behind `--`, with the place of the word in a variable, or else the last one.
+    // After `--`, with the place of the word in a variable, or else the last one.
     let words = std::env::args_os().skip_while(|word| word != "--").skip(1);
     let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     let place =

@@ -36,6 +36,8 @@ pub(crate) struct Console {
     is_watched: bool,
     /// The folder that `--cwd` names, as a shell takes it.
     folder: Option<&'static str>,
+    /// The file that `--config` names, as a shell takes it.
+    config: Option<&'static str>,
 }
 
 /// The commands that work in a project.
@@ -68,6 +70,9 @@ const OF_A_PROJECT: [&str; 26] = [
     "watch",
 ];
 
+/// Those of them that act on the configuration.
+const BY_CONFIGURATION: [&str; 4] = ["continue", "fork", "resume", "run"];
+
 impl Console {
     /// The process's outputs, where `env` is its environment. `plain` asks for lines without a movable cursor.
     pub(crate) fn new(choice: ColorChoice, plain: bool, env: impl Fn(&str) -> Option<String>) -> Self {
@@ -77,6 +82,7 @@ impl Console {
             error_color: takes_color(choice, &env, error_is_terminal),
             is_watched: error_is_terminal && !plain && can_have_a_view(&env),
             folder: None,
+            config: None,
         }
     }
 
@@ -88,21 +94,28 @@ impl Console {
 
     /// The outputs of a command that works in this folder and not in the current one.
     pub(crate) fn in_folder(self, folder: &Path) -> Self {
-        // It is named until the process ends.
-        Self { folder: Some(String::leak(clean_line(&quoted(&folder.to_string_lossy())))), ..self }
+        Self { folder: Some(named(folder)), ..self }
+    }
+
+    /// The outputs of a command that reads this configuration and not the project's.
+    pub(crate) fn by_config(self, file: &Path) -> Self {
+        Self { config: Some(named(file)), ..self }
     }
 
     /// A text for people in which the commands of rawko can be typed where the user is.
     pub(crate) fn commands(&self, text: &str) -> String {
-        let Some(folder) = self.folder else { return text.to_owned() };
         let mut parts = text.split("rawko ");
         let mut typed = parts.next().unwrap_or_default().to_owned();
         for part in parts {
             let is_word = !typed.ends_with(|c: char| c.is_alphanumeric() || matches!(c, '-' | '/' | '.'));
             let command = part.split(|c: char| !c.is_ascii_lowercase()).next().unwrap_or_default();
             typed.push_str("rawko ");
-            if is_word && OF_A_PROJECT.contains(&command) {
-                typed.push_str(&format!("-C {folder} "));
+            let repeated =
+                [("-C", self.folder, &OF_A_PROJECT[..]), ("--config", self.config, &BY_CONFIGURATION)];
+            for (option, value, commands) in repeated {
+                if let Some(value) = value.filter(|_| is_word && commands.contains(&command)) {
+                    typed.push_str(&format!("{option} {value} "));
+                }
             }
             typed.push_str(part);
         }
@@ -193,6 +206,11 @@ fn takes_color(choice: ColorChoice, env: &impl Fn(&str) -> Option<String>, is_te
     }
 }
 
+/// A path in a command that is printed, kept until the process ends.
+fn named(path: &Path) -> &'static str {
+    String::leak(clean_line(&quoted(&path.to_string_lossy())))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -215,6 +233,17 @@ mod tests {
         check("RAWKO_PLAIN", "0", true);
         check("ACCESSIBLE", "yes", false);
         check("ACCESSIBLE", "", true);
+    }
+
+    #[test]
+    fn a_command_that_acts_on_the_configuration_names_its_file() {
+        let console = Console::plain().by_config(Path::new("ci.yaml"));
+        assert_eq!(
+            console.commands("rawko resume s1, rawko diff s1"),
+            "rawko --config ci.yaml resume s1, rawko diff s1"
+        );
+        let console = console.in_folder(Path::new("p"));
+        assert_eq!(console.commands("rawko resume s1"), "rawko -C p --config ci.yaml resume s1");
     }
 
     #[track_caller]

@@ -94,6 +94,9 @@ fn carry_out(
     if let Some(folder) = &cli.global.cwd {
         *console = console.in_folder(folder);
     }
+    if let Some(file) = &cli.global.config {
+        *console = console.by_config(file);
+    }
     logs::start(environment)?;
     let workspace = Workspace::new(environment, *console, cli.global);
     match cli.command {

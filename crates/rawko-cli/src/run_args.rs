@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use clap::Args;
+use rawko::checkpoint::Checkpoints;
 use rawko::{Notifications, Rawko, RawkoBuilder, Run, RunControl, RunEvent};
 use rawko_core::integrity::DoubtReason;
 use rawko_core::session::{Outcome, Status};
@@ -11,11 +12,12 @@ use rawko_core::{ErrorCode, ErrorInfo};
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::approval_prompt::at_terminal;
+use crate::commands::steer::Wanted;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean_line;
 use crate::recorded::recall;
-use crate::reporters::{OutputFormat, Steer, Steering, Summary, Verbosity, reporter};
+use crate::reporters::{OutputFormat, Steer, Summary, Verbosity, reporter};
 use crate::server_question;
 use crate::verify_args::VerifyArgs;
 use crate::watch::{Ended, block_on, watch};
@@ -129,7 +131,8 @@ impl SharedRunArgs {
             && let Some(summary) = Summary::of(&ended.finished, Some(journal), dry_run)
         {
             let not_kept = self.verify.as_options();
-            let summary = Summary { not_kept, granted, tree, no_memories, ..summary };
+            let has_diff = workspace.project().is_ok_and(|project| Checkpoints::is_available(&project));
+            let summary = Summary { not_kept, granted, tree, has_diff, no_memories, ..summary };
             let text =
                 if self.print && !dry_run { summary.answer() } else { summary.text(&workspace.console) };
             let written = workspace.console.write(&text);
@@ -189,15 +192,10 @@ pub(crate) fn follow(
 
 /// What the keys of a view do to a run.
 fn steering(control: RunControl) -> Steer {
-    Box::new(move |steering| match steering {
-        Steering::Pause => drop(control.pause()),
-        Steering::Go => drop(control.go()),
-        Steering::Say(text) => drop(control.say(&text)),
-        Steering::Skip => drop(control.skip()),
-        Steering::Retry => drop(control.retry()),
-        Steering::Force(agent) => drop(control.force(&agent)),
+    Box::new(move |wanted| match wanted {
+        Wanted::Override(command) => drop(control.steer(command)),
         // The same as Ctrl-C, the second time too.
-        Steering::Cancel => {
+        Wanted::Cancel => {
             let _ = kill_process(getpid(), Signal::INT);
         }
     })

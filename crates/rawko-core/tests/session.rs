@@ -580,6 +580,7 @@ fn event_of(kind: u8, effect: EffectId) -> Event {
         14 => Event::OverrideRequested { command: Override::SkipStep, request: None },
         16 | 17 => Event::OverrideRequested { command: Override::Pause, request: None },
         18 | 19 => Event::OverrideRequested { command: Override::Go, request: None },
+        15 => Event::OverrideRequested { command: Override::Reset, request: None },
         20 => Event::OverrideRequested {
             command: Override::Say { text: "s".into() },
             request: Some("r".into()),

@@ -4,8 +4,11 @@
 
 mod session_bench;
 
+use rawko_core::Usage;
 use rawko_core::arbiter::DECIDE;
 use rawko_core::facts::Verification;
+use rawko_core::machine::State;
+use rawko_core::message::StopReason;
 use rawko_core::session::{
     Effect, EffectAnswer, Event, GUARD_RULE, LimitKind, Lost, Note, Override, Reaction, Status, TimerPurpose,
 };
@@ -284,7 +287,7 @@ fn a_command_that_begins_something_ends_the_pause() {
     assert!(!reaction.effects.iter().any(|effect| matches!(effect, Effect::Abandon { .. })));
     assert_eq!(bench.session.context().unwrap().current_mode, "tester");
     assert!(!bench.text().contains("ran"));
-    bench.reply(vec![plan(&[("one", "pending")]), report("success")]);
+    bench.reply(vec![plan(&[("measure it", "pending")]), report("success")]);
     steer(&mut bench, Override::Pause);
     assert_eq!(ignored(&steer(&mut bench, Override::SkipStep)), None);
     assert_eq!(bench.session.paused_since(), None);
@@ -309,5 +312,59 @@ fn who_resumes_a_paused_run_wants_it_to_go_on() {
     });
     assert_eq!(bench.session.paused_since(), None);
     assert!(bench.text().contains("ran"), "what came in before counts");
+    bench.check_fold();
+}
+
+#[test]
+fn a_reset_forgets_what_was_done_and_keeps_what_was_spent() {
+    let mut bench = Bench::start(setup(None));
+    bench.select("planner");
+    bench.reply(vec![plan(&[("measure it", "pending")]), report("success")]);
+    bench.select("developer");
+    let usage = Usage { input_tokens: 70, ..Usage::default() };
+    bench.answer(vec![call("c", "Bash", json!({"command": "x"}))], StopReason::ToolUse, usage);
+    assert_eq!(ignored(&steer(&mut bench, say("Use tabs."))), None);
+    assert_eq!(ignored(&steer(&mut bench, Override::Pause)), None);
+    let task = bench.session.context().unwrap().task.clone();
+
+    let reaction = steer(&mut bench, Override::Reset);
+    assert_eq!(ignored(&reaction), None);
+    let states: Vec<_> = reaction
+        .notes
+        .iter()
+        .filter_map(|note| match note {
+            Note::StateChanged { to, iteration, .. } => Some((*to, *iteration)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(states, [(State::Idle, 2), (State::Selecting, 2)]);
+    let context = bench.session.context().unwrap();
+    assert_eq!((context.task.as_str(), context.history.len(), &context.plan), (task.as_str(), 0, &None));
+    assert_eq!(bench.session.paused_since(), None);
+    // The arbiter and the agents begin as if nothing had been.
+    assert!(!bench.text().contains("Use tabs.") && !bench.text().contains("measure it"), "{}", bench.text());
+    bench.select("developer");
+    assert!(!bench.text().contains("Use tabs."), "{}", bench.text());
+    bench.reply(vec![report("success")]);
+    complete(&mut bench);
+    let outcome = bench.ended(Status::Claimed);
+    assert_eq!(outcome.iterations, 3);
+    assert_eq!(outcome.usage.input_tokens, 70);
+    bench.check_fold();
+}
+
+/// A task that is begun anew has its iterations again.
+#[test]
+fn a_reset_gives_the_iterations_again() {
+    let mut setup = setup(None);
+    setup.limits.max_iterations = 1;
+    let mut bench = Bench::start(setup);
+    bench.select("developer");
+    assert_eq!(ignored(&steer(&mut bench, Override::Reset)), None);
+    bench.select("developer");
+    bench.reply(vec![report("success")]);
+    bench.reply(vec![call("d", DECIDE, json!({"decision": "CONTINUE", "reason": "r"}))]);
+    let outcome = bench.ended(Status::Limited);
+    assert_eq!(outcome.iterations, 2);
     bench.check_fold();
 }

@@ -119,6 +119,21 @@ fn cut_off_anywhere_it_loses_the_torn_line_and_nothing_else() {
     assert_eq!(bench.store.list().unwrap().len(), 1, "nothing else came to be");
 }
 
+/// What has kept something was begun, whatever its journal says.
+#[test]
+fn a_session_that_has_worked_is_not_taken_for_one_that_has_not() {
+    let bench = Bench::new(small);
+    for folder in ["blobs", "checkpoints"] {
+        let folder = bench.journal.parent().unwrap().join(folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("kept"), "x").unwrap();
+        std::fs::write(&bench.journal, "").unwrap();
+        assert_eq!(bench.info().status, SessionStatus::Unreadable, "{}", folder.display());
+        std::fs::remove_dir_all(folder).unwrap();
+        assert_eq!(bench.info().status, SessionStatus::NotBegun);
+    }
+}
+
 #[test]
 fn every_damaged_byte_is_found_and_what_is_before_it_can_be_copied() {
     let whole = Bench::new(small);
@@ -141,7 +156,7 @@ fn every_damaged_byte_is_found_and_what_is_before_it_can_be_copied() {
         let error = found.unwrap_err();
         let told = error.to_string();
         assert!(
-            told.contains(&format!("(line {line})")) || told.contains("newer rawko"),
+            told.contains(&format!("(line {line})")) || told.contains("written in format"),
             "byte {at}: {told}"
         );
         if line == 1 || at >= last {

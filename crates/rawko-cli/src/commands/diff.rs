@@ -1,13 +1,14 @@
 //! `rawko diff ID`: shows what a session or one of its executions changed in the folder.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::path::Path;
 
 use clap::Args;
 use rawko::checkpoint::{
     ChangeKind, ChangedBy, Changes, CheckpointError, DiffDetail, FileChange, OthersChange, Span, Until,
 };
 use rawko::journal::{Journal, Record, fold};
-use rawko_core::facts::runs_later;
+use rawko_core::facts::{TreeInspection, runs_later};
 use rawko_core::session::{EffectAnswer, Event};
 use serde_json::json;
 
@@ -51,7 +52,14 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DiffArgs) -> Result<Exit, F
     };
     let later =
         changes.files.iter().filter(|file| file.kind != ChangeKind::Deleted && runs_later(&file.path));
-    let later: Vec<String> = later.map(|file| file.path.clone()).collect();
+    let mut later: Vec<String> = later.map(|file| file.path.clone()).collect();
+    let mut outside = Vec::new();
+    if let Some(seen) = last_look(&journal).filter(|_| span == Span::Session) {
+        outside.extend(seen.files.iter().filter(|path| Path::new(path).is_absolute()).cloned());
+        // Files that git ignores are compared with nothing.
+        let is_new = |path: &&String| !changes.files.iter().any(|file| file.path == **path);
+        later.extend(seen.runs_later.iter().filter(is_new).cloned());
+    }
     if arguments.json {
         let to = match &changes.to {
             Until::Kept(kept) => json!(kept),
@@ -64,6 +72,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DiffArgs) -> Result<Exit, F
             "files": changes.files,
             "notKept": changes.not_kept,
             "others": changes.others,
+            "outside": outside,
             "runsLater": later,
         }))?;
         return Ok(Exit::Success);
@@ -78,6 +87,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DiffArgs) -> Result<Exit, F
     }
     for path in &changes.not_kept {
         notice.push_str(&format!("{} not compared: {}\n", paint.warning("warning:"), clean_line(path)));
+    }
+    for path in &outside {
+        let label = paint.warning("warning:");
+        notice
+            .push_str(&format!("{label} changed outside the project, not compared: {}\n", clean_line(path)));
     }
     if !later.is_empty() {
         notice.push_str(&format!("{} runs later: {}\n", paint.warning("warning:"), runs_later_line(&later)));
@@ -101,11 +115,21 @@ fn lacks_checkpoints(journal: &Journal) -> bool {
     })
 }
 
+/// What was seen when the tree was last looked at.
+fn last_look(journal: &Journal) -> Option<&TreeInspection> {
+    let looks = journal.events().filter_map(|(_, stamped)| match &stamped.event {
+        Event::Answered { answer: EffectAnswer::TreeInspected { inspection }, .. }
+        | Event::FinalTreeInspected { inspection } => Some(inspection),
+        _ => None,
+    });
+    looks.last()
+}
+
 /// Answers for a session that has begun nothing that could change a file.
 fn unchanged(workspace: &Workspace, session: &str, as_json: bool) -> Result<Exit, Failure> {
     let console = &workspace.console;
     if as_json {
-        console.json(&json!({"session": session, "from": null, "to": null, "files": [], "notKept": [], "runsLater": []}))?;
+        console.json(&json!({"session": session, "from": null, "to": null, "files": [], "notKept": [], "outside": [], "runsLater": []}))?;
     } else {
         let notice = format!("{session}: 0 files differ: it has changed nothing\n");
         let _ = console.write_error(&console.error_paint().faint(&notice));

@@ -23,7 +23,7 @@ const NAMED: usize = 5;
 
 /// Options of `rawko steer`.
 #[derive(Debug, Clone, Default, Args)]
-#[command(override_usage = "rawko steer [OPTIONS] [ID] COMMAND", after_help = commands_for("session") + EXIT_STATUS)]
+#[command(override_usage = "rawko steer [OPTIONS] [ID] COMMAND", after_help = commands_help() + EXIT_STATUS)]
 pub(crate) struct SteerArgs {
     /// Session id, or the beginning or end of it (left out: the one that runs), and the command
     #[arg(value_name = "[ID] COMMAND", required = true)]
@@ -32,29 +32,55 @@ pub(crate) struct SteerArgs {
     output: OutputArgs,
 }
 
-/// The end of the help: the commands for what is steered.
-pub(super) fn commands_for(what: &str) -> String {
-    format!(
-        "\
-COMMAND is one of:
-  pause        let what is under way end, and begin nothing new
-  go           end the pause
-  say TEXT     tell the agent that works, or the next one, and the arbiter
-  force NAME   make this agent work now
-  skip         skip the current step of the plan
-  retry        let the agent try again, in a new conversation
-  cancel       stop the {what}"
-    )
+/// The commands: each with what it takes, and what it does.
+const COMMANDS: [(&str, &str, &str); 8] = [
+    ("pause", "", "let what is under way end, and begin nothing new"),
+    ("go", "", "end the pause"),
+    ("say", "TEXT", "tell the agent that works, or the next one, and the arbiter"),
+    ("force", "NAME", "make this agent work now, in a new conversation"),
+    ("skip", "", "skip the current step of the plan"),
+    ("retry", "", "let the agent try again, in a new conversation"),
+    ("reset", "", "begin the task anew; files, costs and limits stay"),
+    ("cancel", "", "stop the session"),
+];
+
+/// The commands, each with what it does.
+pub(crate) fn commands() -> impl Iterator<Item = (&'static str, &'static str)> {
+    COMMANDS.iter().map(|(word, _, does)| (*word, *does))
+}
+
+/// The end of the help.
+pub(super) fn commands_help() -> String {
+    let lines = COMMANDS.iter().map(|(word, value, does)| {
+        let command = format!("{word} {value}");
+        format!("\n  {command:<11}  {does}")
+    });
+    format!("COMMAND is one of:{}", lines.collect::<String>())
 }
 
 const EXIT_STATUS: &str =
     "\n\nExit status:\n  0 carried out  1 ignored: it has no meaning in the present state";
 
-/// What is to be done.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Wanted {
+/// What a person asks of a run, here or at its own terminal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wanted {
     Cancel,
     Override(Override),
+}
+
+impl Wanted {
+    /// Its word, as it is typed.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Self::Cancel => "cancel",
+            Self::Override(command) => command.word(),
+        }
+    }
+
+    /// What it does.
+    pub(crate) fn meaning(&self) -> &'static str {
+        commands().find(|(word, _)| *word == self.word()).map_or("", |(_, does)| does)
+    }
 }
 
 /// Steers the session.
@@ -104,6 +130,7 @@ fn carried_out(command: &Override, session: &str) -> String {
             format!("paused, once what is under way has ended; to go on: rawko steer {session} go")
         }
         Override::Go => "it goes on".to_owned(),
+        Override::Reset => "the task begins anew; files, costs and limits stay".to_owned(),
         Override::Say { .. } => "said; an agent reads it with its next model request".to_owned(),
     }
 }
@@ -142,6 +169,7 @@ pub(super) fn command(words: &[String]) -> Result<Wanted, Failure> {
         "retry" => Wanted::Override(Override::Retry),
         "pause" => Wanted::Override(Override::Pause),
         "go" => Wanted::Override(Override::Go),
+        "reset" => Wanted::Override(Override::Reset),
         "cancel" => Wanted::Cancel,
         other => return Err(unknown(other)),
     };
@@ -152,19 +180,8 @@ pub(super) fn command(words: &[String]) -> Result<Wanted, Failure> {
     Ok(wanted)
 }
 
-/// The commands, each with what it does.
-pub(crate) const COMMANDS: [(&str, &str); 7] = [
-    ("pause", "let what is under way end, and begin nothing new"),
-    ("go", "end the pause"),
-    ("say", "tell the agent that works, or the next one"),
-    ("force", "make this agent work now"),
-    ("skip", "skip the current step of the plan"),
-    ("retry", "let the agent try again, in a new conversation"),
-    ("cancel", "stop the session"),
-];
-
 pub(crate) fn is_command(word: &str) -> bool {
-    COMMANDS.iter().any(|(command, _)| *command == word)
+    commands().any(|(command, _)| command == word)
 }
 
 fn shown(text: &str) -> String {
@@ -173,7 +190,7 @@ fn shown(text: &str) -> String {
 
 fn unknown(word: &str) -> Failure {
     Failure::usage(format!("`{}` is no command to a session", shown(word)))
-        .with_hint(format!("the commands are: {}", COMMANDS.map(|(command, _)| command).join(", ")))
+        .with_hint(format!("the commands are: {}", COMMANDS.map(|(command, ..)| command).join(", ")))
 }
 
 /// The one session that runs.

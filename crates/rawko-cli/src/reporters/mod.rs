@@ -31,7 +31,7 @@ pub(crate) use plain::Plain;
 pub(crate) use quiet::Quiet;
 pub(crate) use stream_json::StreamJson;
 pub(crate) use summary::{Summary, runs_later_line};
-pub(crate) use view::{Steer, Steering, View};
+pub(crate) use view::{Steer, View};
 
 /// A consumer of a run's events.
 pub(crate) trait Reporter {

@@ -120,7 +120,7 @@ pub(crate) fn steered(command: &Override, ignored: Option<&str>) -> String {
     let what = match command {
         Override::ForceAgent { agent } => format!("force {}", clean_line(agent)),
         Override::Say { text } => format!("say: {}", truncate(&clean_line(text), REASON_CHARS)),
-        Override::SkipStep | Override::Retry | Override::Pause | Override::Go => command.word().to_owned(),
+        other => other.word().to_owned(),
     };
     match ignored {
         Some(reason) => format!("you: {what} (ignored: {})", clean_line(reason)),

@@ -36,8 +36,6 @@ pub(crate) struct Summary {
     pub(crate) answer: Option<String>,
     /// The changes of the configuration that would have allowed what was denied.
     pub(crate) would_allow: Vec<String>,
-    /// Changed files that programs on the user's machine obey later.
-    pub(crate) runs_later: Vec<String>,
     /// Whether it was a dry run.
     pub(crate) dry_run: bool,
     /// The decisions of a dry run, with the exact input and prompt.
@@ -48,6 +46,8 @@ pub(crate) struct Summary {
     pub(crate) granted: String,
     /// The work tree that the session works in, where that is not the project's folder.
     pub(crate) tree: Option<PathBuf>,
+    /// Whether `rawko diff` can show what changed: not without git.
+    pub(crate) has_diff: bool,
     /// The folder whose absence keeps runs from learning.
     pub(crate) no_memories: Option<PathBuf>,
     /// How wide the terminal is, if the summary goes to one.
@@ -57,9 +57,8 @@ pub(crate) struct Summary {
 impl Summary {
     /// The summary for a run's last event; `None` for any other event.
     pub(crate) fn of(event: &RunEvent, journal: Option<String>, dry_run: bool) -> Option<Self> {
-        let RunEvent::SessionFinished {
-            session, outcome, answer, would_allow, runs_later, decisions, ..
-        } = event.clone()
+        let RunEvent::SessionFinished { session, outcome, answer, would_allow, decisions, .. } =
+            event.clone()
         else {
             return None;
         };
@@ -70,12 +69,12 @@ impl Summary {
             outcome: *outcome,
             answer,
             would_allow,
-            runs_later,
             dry_run,
             decisions,
             not_kept: String::new(),
             granted: String::new(),
             tree: None,
+            has_diff: true,
             no_memories: None,
             columns: output_columns(),
         })
@@ -126,8 +125,8 @@ impl Summary {
             }
         }
         let mut rows = vec![("Files changed:", clean_line(&outcome.changed_files()))];
-        if !self.runs_later.is_empty() {
-            rows.push(("Runs later:", runs_later_line(&self.runs_later)));
+        if !outcome.runs_later.is_empty() {
+            rows.push(("Runs later:", runs_later_line(&outcome.runs_later)));
         }
         rows.extend(outcome.verification.iter().flat_map(checks));
         rows.extend([
@@ -204,8 +203,8 @@ impl Summary {
         match status {
             Status::Verified => {
                 format!(
-                    "review the change (`{}`) and commit it\n{}{}",
-                    self.diff(),
+                    "review the change{} and commit it\n{}{}",
+                    self.by_diff(),
                     self.to_continue(),
                     self.to_learn()
                 )
@@ -218,9 +217,9 @@ impl Summary {
             }
             Status::Claimed if doubt == Some(DoubtReason::ChecksChanged) => {
                 format!(
-                    "read the change of the checks (`{}`). If the task is about them, give \
+                    "read the change of the checks{}. If the task is about them, give \
                      --allow-changed-checks to the command below\n{}",
-                    self.diff(),
+                    self.by_diff(),
                     self.to_continue()
                 )
             }
@@ -236,7 +235,13 @@ impl Summary {
                         "run your checks: the agents say it is done, but no command verified it (use --verify CMD)"
                     }
                 };
-                format!("review the change (`{}`) and {what}\n{}", self.diff(), self.to_continue())
+                format!("review the change{} and {what}\n{}", self.by_diff(), self.to_continue())
+            }
+            Status::Claimed if self.outcome.files_modified_partial => {
+                format!(
+                    "look whether a command has changed something, and read the summary\n{}",
+                    self.to_continue()
+                )
             }
             Status::Claimed => {
                 format!("no file was changed: read the summary\n{}", self.to_continue())
@@ -250,18 +255,12 @@ impl Summary {
                 format!("{kept}{}", self.after_a_limit())
             }
             Status::Cancelled if wrote => {
-                format!(
-                    "the changes so far are in {}: review them with `{}`\n{}",
-                    self.place(),
-                    self.diff(),
-                    self.to_go_on()
-                )
+                format!("the changes so far are in {}{}\n{}", self.place(), self.by_diff(), self.to_go_on())
             }
             Status::Cancelled => {
                 format!(
-                    "no file was written with Write or Edit; check with `{}` whether a command changed \
-                     something\n{}",
-                    self.diff(),
+                    "no file was written with Write or Edit; look whether a command changed something{}\n{}",
+                    self.by_diff(),
                     self.to_go_on()
                 )
             }
@@ -278,9 +277,12 @@ impl Summary {
         }
     }
 
-    /// The command that shows what changed, new files and folders without git included.
-    fn diff(&self) -> String {
-        clean_line(&format!("rawko diff {}", self.session))
+    /// The command that shows what changed, new files and folders without a repository included.
+    fn by_diff(&self) -> String {
+        if !self.has_diff {
+            return String::new();
+        }
+        format!(" (`rawko diff {}`)", clean_line(&self.session))
     }
 
     /// Where the session works.
@@ -499,13 +501,12 @@ mod tests {
     fn files_that_run_later_are_named_and_others_are_not() {
         let ended = |files: &[&str]| {
             let error = ErrorInfo::new(ErrorCode::Unknown, "x");
-            let files_modified = files.iter().map(|file| (*file).to_owned()).collect();
-            summary(Outcome { files_modified, ..Outcome::failed(error) }, None).text(&Console::plain())
+            let runs_later = files.iter().map(|file| (*file).to_owned()).collect();
+            summary(Outcome { runs_later, ..Outcome::failed(error) }, None).text(&Console::plain())
         };
-        let text = ended(&[".envrc", "src/main.rs", ".vscode/tasks.json"]);
+        let text = ended(&[".envrc", ".vscode/tasks.json"]);
         assert!(text.contains("Runs later:    .envrc, .vscode/tasks.json (on your machine"), "{text}");
-        let text = ended(&["src/main.rs"]);
-        assert!(!text.contains("Runs later"), "{text}");
+        assert!(!ended(&[]).contains("Runs later"));
     }
 
     fn summary(outcome: Outcome, columns: Option<usize>) -> Summary {

@@ -288,6 +288,13 @@ fn what_runs_later_on_the_users_machine_is_named_and_other_work_is_not() {
     assert_eq!(ended.finish()["runsLater"], json!([".envrc"]));
     let (_, out, err) = ended.trial.rawko(&["diff", "last"]);
     assert!(err.contains("runs later: .envrc") && !out.contains("runs later"), "{out}{err}");
+    // Files that git ignores, and those beyond the files that are listed, are named too; those that are gone are not.
+    let many = "echo .vscode >> .gitignore; mkdir .vscode gen; echo {} > .vscode/tasks.json; touch gen/{1..1005} zz.code-workspace; \
+                touch .npmrc; rm .npmrc";
+    let ended = trial(work(many)).file(".envrc", "theirs\n").run("Do it.");
+    assert_eq!(ended.finish()["runsLater"], json!(["zz.code-workspace", ".vscode/tasks.json"]));
+    let (_, _, err) = ended.trial.rawko(&["diff", "last", "--stat"]);
+    assert!(err.contains("runs later: zz.code-workspace, .vscode/tasks.json"), "{err}");
     let ended = trial(work("echo fixed > code.txt")).run("Do it.");
     assert_eq!(ended.finish().get("runsLater"), None);
     let (_, _, err) = ended.trial.rawko(&["diff", "last"]);

@@ -321,7 +321,7 @@ fn names_that_the_user_protects_are_read_and_not_written() {
     for absent in [".vscode/new", "old", ".envrc", ".npmrc"] {
         assert!(project.join(absent).symlink_metadata().is_err(), "{absent}: {output}");
     }
-    assert_eq!(text("web/src/npmrc"), "work\n");
+    assert_eq!((text("web/src/npmrc").as_str(), text(".envrc.set-aside").as_str()), ("work\n", "x\n"));
 }
 
 #[test]
@@ -357,10 +357,45 @@ fn what_tools_keep_besides_programs_and_caches_is_not_there() {
     }
 }
 
+/// A folder of the project is on the search path, as direnv puts it there, and conda knows its environments by a history.
+#[test]
+fn files_of_the_project_and_of_packages_are_read_whatever_their_names() {
+    if !is_possible() {
+        return;
+    }
+    let trial = |server| {
+        let mut trial = enforced(server)
+            .file("scripts/token.py", "print('TOKEN')\n")
+            .file("scripts/db/credentials.ts", "CODE\n");
+        let home = trial.outside().join("home");
+        for name in ["miniconda3/conda-meta/history", "scripts/git-history"] {
+            std::fs::create_dir_all(home.join(name).parent().unwrap()).unwrap();
+            std::fs::write(home.join(name), "#!/bin/sh\necho HISTORY\n").unwrap();
+            std::fs::set_permissions(home.join(name), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+                .unwrap();
+        }
+        let path = std::env::var("PATH").unwrap();
+        let scripts = [trial.project().join("scripts"), home.join("scripts"), home.join("miniconda3/bin")];
+        std::fs::create_dir_all(&scripts[2]).unwrap();
+        let scripts = scripts.map(|it| it.display().to_string()).join(":");
+        trial = trial.env("PATH", format!("{path}:{scripts}"));
+        trial
+    };
+    let command = "python3 scripts/token.py; cat scripts/db/credentials.ts; git-history; \
+                   test -f ~/miniconda3/conda-meta/history && echo CONDA; echo here";
+    let (_, output) = tries(trial, command);
+    for seen in ["TOKEN", "CODE", "HISTORY", "CONDA", "here"] {
+        assert!(output.contains(seen), "{seen}: {output}");
+    }
+}
+
 #[test]
 fn root_sees_no_more_of_the_system_than_others() {
     // Where this user is no administrator, the kernel holds the command.
-    let Some(service) = is_possible().then(|| tempfile::tempdir_in("/opt").ok()).flatten() else { return };
+    let Some(service) = is_possible().then(|| tempfile::tempdir_in("/opt").ok()).flatten() else {
+        testkit::skip("/opt cannot be written here");
+        return;
+    };
     let open = |path: &std::path::Path, mode: u32| {
         std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
     };
@@ -373,6 +408,13 @@ fn root_sees_no_more_of_the_system_than_others() {
         std::fs::write(&path, text).unwrap();
         open(&path, mode);
     }
+    // What root has installed for itself is used.
+    let tool = service.path().join("tool/bin");
+    std::fs::create_dir_all(&tool).unwrap();
+    std::fs::write(tool.join("run"), "#!/bin/sh\necho TOOL\n").unwrap();
+    for path in [&tool.join("run"), &tool, &service.path().join("tool")] {
+        open(path, 0o700);
+    }
     let kept = service.path().join("kept");
     std::fs::create_dir(&kept).unwrap();
     std::fs::write(kept.join("key"), "CANARY").unwrap();
@@ -381,9 +423,12 @@ fn root_sees_no_more_of_the_system_than_others() {
     let trial = |server| {
         enforced(server).user_config("/permissions/read", json!([".", granted.display().to_string()]))
     };
-    let command = format!("cd {}; cat own for-all granted/own kept/key; echo here", service.path().display());
+    let command = format!(
+        "cd {}; cat own for-all granted/own kept/key; tool/bin/run; echo here",
+        service.path().display()
+    );
     let (_, output) = tries(trial, &command);
-    for seen in ["SEEN", "GRANTED", "here"] {
+    for seen in ["SEEN", "GRANTED", "TOOL", "here"] {
         assert!(output.contains(seen), "{seen}: {output}");
     }
 }
@@ -447,4 +492,35 @@ fn accounts_that_are_made_during_a_run_are_hidden() {
     let (output, _) = ended.results("Bash").remove(1);
     assert!(output.contains("here") && output.contains("jobs = 7"), "{output}");
     assert!(!output.contains("CANARY"), "{output}");
+}
+
+/// Nothing in it is kept, so it is named.
+#[test]
+fn what_is_changed_in_a_granted_folder_outside_the_project_is_named() {
+    if !is_possible() {
+        return;
+    }
+    let check = |command: &str, expected: &[&str]| {
+        let mut granted = std::path::PathBuf::new();
+        let trial = |server| {
+            let trial = enforced(server);
+            granted = trial.outside().join("granted");
+            std::fs::create_dir_all(granted.join("old")).unwrap();
+            for file in ["old/kept.txt", "old/gone.txt"] {
+                std::fs::write(granted.join(file), "old").unwrap();
+            }
+            let grant = format!("--allow-write=.,{}", granted.display());
+            trial.args(&[&grant])
+        };
+        let (ended, output) = tries(trial, &format!("cd ../granted && {command}; echo here"));
+        assert!(output.contains("here"), "{output}");
+        let expected: Vec<String> =
+            expected.iter().map(|path| format!("{}{path}", granted.display())).collect();
+        assert_eq!(ended.finish()["filesModified"], json!(expected), "{command}: {output}");
+        let (code, out, err) = ended.trial.rawko(&["diff", "last", "--json"]);
+        let diff: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
+        assert_eq!((code, &diff["outside"]), (Some(0), &json!(expected)), "{diff}");
+    };
+    check("cat old/kept.txt", &[]);
+    check("echo new > new.txt; rm old/gone.txt", &["/new.txt", "/old/"]);
 }

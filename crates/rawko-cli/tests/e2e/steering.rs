@@ -100,6 +100,26 @@ fn a_run_is_paused_and_goes_on() {
 }
 
 #[test]
+fn a_run_begins_anew() {
+    // The first developer is given up; the second is selected and works in a new conversation.
+    let running = waiting_in(developer([bash(WAIT), select("developer"), bash("echo anew > anew.txt")]));
+    let (code, text, _) = running.trial.rawko(&["steer", "reset"]);
+    assert!(code == Some(0) && text.contains("the task begins anew; files, costs and limits stay"), "{text}");
+    let ended = running.end();
+    ended.exits(0);
+    let states: Vec<_> = ended.events_of("state_changed").iter().map(|event| event["to"].clone()).collect();
+    let anew = ["selecting", "executing", "evaluating", "complete"];
+    let expected: Vec<Value> =
+        ["selecting", "executing", "idle"].iter().chain(&anew).map(|it| json!(it)).collect();
+    assert_eq!(states, expected);
+    let asked = ended.trial.server.asked();
+    let last = String::from_utf8_lossy(&asked[asked.len() - 2].body);
+    assert!(last.contains("anew.txt") && !last.contains(WAIT), "{last}");
+    assert_eq!(std::fs::read_to_string(ended.trial.project().join("anew.txt")).unwrap(), "anew\n");
+    replays(&ended.trial);
+}
+
+#[test]
 fn a_failing_run_is_told_the_way() {
     let told = "> The greeting is in hello.txt.";
     let mut turns = 0;

@@ -17,6 +17,9 @@ const TIMES: [&str; 2] = ["Duration: ", "Time elapsed: "];
 /// A line of a prompt that is there only where executions take some time.
 const ESTIMATE: &str = "\\nEstimated time remaining: ";
 
+/// Where commands log what they do.
+const LOG: &str = "/out/log";
+
 /// Characters shown of a request that differs, before and behind the place.
 const SHOWN: usize = 300;
 
@@ -69,8 +72,23 @@ impl Body {
 /// What a server was asked from this world.
 pub(crate) fn bodies(server: &ModelServer, world: &World) -> Vec<Body> {
     let folder = world.project().canonicalize().unwrap().display().to_string();
-    let body = |body: Vec<u8>| Body(String::from_utf8(body).unwrap().replace(&folder, "/project"));
+    let body = |body: Vec<u8>| {
+        Body(without_folder_of_log(&String::from_utf8(body).unwrap().replace(&folder, "/project")))
+    };
     server.asked().into_iter().map(|asked| body(asked.body)).collect()
+}
+
+/// The same wherever the log outside of the project is.
+fn without_folder_of_log(text: &str) -> String {
+    let is_of_path = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    let mut pieces: Vec<&str> = text.split(LOG).collect();
+    let last = pieces.pop().unwrap_or_default();
+    pieces
+        .into_iter()
+        .map(|piece| piece.trim_end_matches(is_of_path))
+        .chain([last])
+        .collect::<Vec<_>>()
+        .join(LOG)
 }
 
 /// Compares what was asked from the `first` question on with what the run that nobody killed asked. Questions that were

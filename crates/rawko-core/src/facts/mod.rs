@@ -71,6 +71,14 @@ pub struct TreeInspection {
     /// The changes of `run` as a patch, cut where it is long; absent where others changed files as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub patch: Option<String>,
+    /// Those of them, however many there are, and files that git ignores, that programs on the user's machine obey later
+    /// ([`runs_later`]). What was removed is not among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs_later: Vec<String>,
+    /// Names the state of what was changed in granted folders outside the project, whose files are among `files` by their
+    /// absolute paths; absent where nothing was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outside: Option<String>,
 }
 
 /// What is left of a run's budgets; a field is absent if there is no such budget.

@@ -67,6 +67,11 @@ impl CarriedOver {
         self.latest.insert(execution.agent().to_owned(), execution);
     }
 
+    /// Forgets the conversations of this task, which begins anew.
+    pub(super) fn forget_this_task(&mut self) {
+        self.latest.clear();
+    }
+
     /// The conversation that the agent had before this task; given once.
     pub(super) fn take(&mut self, agent: &str) -> Option<Box<Execution>> {
         self.conversations.remove(agent)

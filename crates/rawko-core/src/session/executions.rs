@@ -58,7 +58,9 @@ impl Executions {
 
     /// The tree at the end of one that may have changed it.
     pub(super) fn tree_is(&mut self, inspection: &TreeInspection) {
-        let is_new = self.trees.insert(inspection.tree.clone());
+        let is_new = self
+            .trees
+            .insert([inspection.tree.as_str(), inspection.outside.as_deref().unwrap_or_default()].concat());
         self.new_tree = Some(is_new && !inspection.execution.is_empty());
     }
 

@@ -99,6 +99,9 @@ pub struct Outcome {
     /// How many files it changed besides those, at least.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more_files_modified: u32,
+    /// Those of them that programs on the user's machine obey later, unasked, ones that git ignores included.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs_later: Vec<String>,
     /// Whether it may have changed others: the tree was not compared with its beginning after the last command.
     #[serde(default, skip_serializing_if = "is_false")]
     pub files_modified_partial: bool,
@@ -224,6 +227,7 @@ impl Outcome {
             shared: None,
             files_modified: Vec::new(),
             more_files_modified: 0,
+            runs_later: Vec::new(),
             files_modified_partial: false,
             duration_ms: 0,
             limit: None,
@@ -254,6 +258,7 @@ impl Ledger {
             shared: self.shared_part(),
             files_modified: self.tree.files(),
             more_files_modified: self.tree.more_files(),
+            runs_later: self.tree.runs_later(),
             files_modified_partial: self.tree.is_unseen(),
             duration_ms: self.spend.own_duration(at),
             verification: self.tree.fresh().cloned(),

@@ -236,6 +236,7 @@ impl Run {
     fn transition(&mut self, event: &MachineEvent, reaction: &mut Reaction) -> Vec<MachineEffect> {
         let from = self.ledger.task.state();
         let executions = self.ledger.task.context().history.len();
+        let begun = self.ledger.task.iteration();
         let step = self.ledger.task.apply(self.ledger.now, event);
         reaction.ignored |= step.ignored;
         if self.ledger.task.context().history.len() > executions {
@@ -246,7 +247,9 @@ impl Run {
         let context = self.ledger.task.context();
         let to = self.ledger.task.state();
         if from != to {
-            reaction.notes.push(Note::StateChanged { from, to, iteration: context.iteration_count });
+            // A reset forgets the count; the session goes on counting.
+            let iteration = context.iteration_count.max(begun);
+            reaction.notes.push(Note::StateChanged { from, to, iteration });
         }
         step.effects
     }

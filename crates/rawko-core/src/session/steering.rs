@@ -38,6 +38,8 @@ pub enum Override {
     Pause,
     /// End the pause.
     Go,
+    /// Begin the task anew: what was planned, done and said is forgotten. Files, spending and limits stay.
+    Reset,
     /// Tell the agent that works, or the next one, and the arbiter.
     Say {
         /// The user's words.
@@ -55,6 +57,7 @@ impl Override {
             Self::Retry => "retry",
             Self::Pause => "pause",
             Self::Go => "go",
+            Self::Reset => "reset",
             Self::Say { .. } => "say",
         }
     }
@@ -129,6 +132,7 @@ impl Run {
                 let held = self.end_pause(self.ledger.now, reaction);
                 self.take_held(held, reaction);
             }
+            Override::Reset => self.reset(reaction),
             Override::Say { text } => self.said(text),
         }
     }
@@ -157,6 +161,7 @@ impl Run {
             | Override::Retry
             | Override::Pause
             | Override::Go
+            | Override::Reset
             | Override::Say { .. } => None,
         }
     }
@@ -186,6 +191,19 @@ impl Run {
             // The decision is reported before what it led to.
             reaction.notes[first..].rotate_right(1);
         }
+    }
+
+    /// Begins the task anew. What the tree is known to be, what was spent and the run's own time stay.
+    fn reset(&mut self, reaction: &mut Reaction) {
+        let task = self.ledger.task.context().task.clone();
+        let anew = self.ledger.task.anew(&self.ledger.setup);
+        self.feed(MachineEvent::Reset, reaction);
+        self.previous = None;
+        let Ledger { task: state, detector, failing, user, carried, .. } = &mut self.ledger;
+        *state = anew;
+        (*detector, *failing, *user) = Default::default();
+        carried.forget_this_task();
+        self.begin(&task, reaction);
     }
 
     fn said(&mut self, text: &str) {

@@ -1,6 +1,6 @@
 //! What is known of the project's tree: what was changed, what was saved, and what proves the task done.
 
-use crate::facts::{DiffStat, TreeInspection, Verification};
+use crate::facts::{DiffStat, TreeInspection, Verification, runs_later};
 
 /// Files written by tools that are listed.
 const LISTED: usize = 1_000;
@@ -131,6 +131,15 @@ impl TreeEvidence {
     pub(super) fn files(&self) -> Vec<String> {
         let changed = self.inspection.as_ref().map(|seen| seen.files.as_slice()).unwrap_or_default();
         changed.iter().chain(self.written.iter().filter(|file| !changed.contains(file))).cloned().collect()
+    }
+
+    /// Those of the changed files that programs on the user's machine obey later.
+    pub(super) fn runs_later(&self) -> Vec<String> {
+        let seen = self.inspection.as_ref().map(|seen| seen.runs_later.as_slice()).unwrap_or_default();
+        let is_new = |file: &&String| runs_later(file) && !seen.contains(file);
+        // What a tool wrote and the tree does not show any more is gone.
+        let written = self.written.iter().filter(|_| self.unseen || self.inspection.is_none());
+        seen.iter().chain(written.filter(is_new)).cloned().collect()
     }
 
     /// How many files the run changed besides those that `files` lists, at least.

@@ -175,7 +175,6 @@ impl ViewBuilder {
             let task = Text::of(task, TASK_BYTES);
             self.head.task = task.clone();
             self.head.tasks.push(TaskView { record: self.now.record, at: self.now.at, task });
-            self.head.plan = None;
         }
         let is_new = task.is_some();
         let task = task.map(|task| self.text(task));

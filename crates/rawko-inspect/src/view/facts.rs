@@ -2,7 +2,7 @@
 
 use rawko_core::approval::Approval;
 use rawko_core::facts::{CommandRun, Verification};
-use rawko_core::machine::{Decision, Plan};
+use rawko_core::machine::{Decision, Plan, State};
 use rawko_core::message::{Content, ToolCall};
 use rawko_core::policy::is_control_tool;
 use rawko_core::session::{Compaction, DecisionRecord, EffectAnswer, EffectId, KeptMemory, Note, Override};
@@ -95,6 +95,9 @@ impl ViewBuilder {
     pub(super) fn note(&mut self, note: Note) {
         match note {
             Note::StateChanged { from, to, .. } => {
+                if to == State::Idle {
+                    self.head.plan = None;
+                }
                 let (record, at) = (self.now.record, self.now.at);
                 self.step(PathStep { record, at, from, to });
             }
@@ -168,9 +171,7 @@ impl ViewBuilder {
         let what = match command {
             Override::ForceAgent { agent } => format!("force {agent}"),
             Override::Say { text } => format!("say: {text}"),
-            Override::SkipStep | Override::Retry | Override::Pause | Override::Go => {
-                command.word().to_owned()
-            }
+            other => other.word().to_owned(),
         };
         let ignored = ignored.map(|reason| format!(" (ignored: {reason})")).unwrap_or_default();
         self.notice(false, &format!("the user: {what}{ignored}"));

@@ -118,6 +118,12 @@ impl FileAccess {
         &self.grants.write
     }
 
+    /// Those of them that lie outside the project, or around it.
+    #[must_use]
+    pub fn writable_outside(&self) -> Vec<PathBuf> {
+        self.writable().iter().filter(|place| !place.starts_with(&self.root)).cloned().collect()
+    }
+
     /// The denied paths that are no patterns, and whether there are patterns too.
     pub(crate) fn denied_places(&self) -> (Vec<PathBuf>, bool) {
         self.grants.denied_places()

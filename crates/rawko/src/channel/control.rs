@@ -91,6 +91,12 @@ impl RunControl {
         self.steer(Override::Retry)
     }
 
+    /// Begins the task anew: agents, plan and messages are forgotten, and so is what is under way. Files, spending and the
+    /// run's limits stay.
+    pub fn reset(&self) -> SteerReply {
+        self.steer(Override::Reset)
+    }
+
     /// Tells the agent that works something, with its next model request; if none works, the next one is told. The arbiter
     /// is shown it too, and a task is not complete before an agent has read it.
     pub fn say(&self, text: &str) -> SteerReply {

@@ -207,7 +207,8 @@ fn check(state: &Session, tail: &JournalTail, command: &Override) -> Result<(), 
         | Override::SkipStep
         | Override::Retry
         | Override::Pause
-        | Override::Go => Ok(()),
+        | Override::Go
+        | Override::Reset => Ok(()),
     }
 }
 

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use rawko_core::facts::{DiffStat, TreeInspection};
+use rawko_core::facts::{DiffStat, TreeInspection, runs_later};
 use rawko_core::text::{keep_ends, truncate};
 
 use super::Checkpoints;
@@ -19,11 +19,11 @@ use super::scratch::Scratch;
 use super::store::Store;
 
 /// Files that are named with their figures.
-const NAMED: usize = 20;
+pub(super) const NAMED: usize = 20;
 /// Files of a run that are listed by their paths alone.
-const LISTED: usize = 1_000;
+pub(super) const LISTED: usize = 1_000;
 /// The same for one execution.
-const LISTED_OF_EXECUTION: usize = 100;
+pub(super) const LISTED_OF_EXECUTION: usize = 100;
 /// Bytes of the patch of a run.
 const PATCH_BYTES: usize = 12_000;
 /// Most characters of a path that are shown.
@@ -68,7 +68,10 @@ impl Checkpoints {
         };
         let paths =
             |files: &[FileChange], most| files.iter().take(most).map(|file| file.path.clone()).collect();
-        let files: Vec<String> = paths(run.as_ref().unwrap_or(&execution), LISTED);
+        let all = run.as_ref().unwrap_or(&execution);
+        let files: Vec<String> = paths(all, LISTED);
+        let later = all.iter().filter(|file| file.kind != ChangeKind::Deleted && runs_later(&file.path));
+        let runs_later: Vec<String> = later.take(LISTED).map(|file| file.path.clone()).collect();
         let execution_files = paths(&execution, LISTED_OF_EXECUTION);
         let patch = present.patch_since(kept.values().next().unwrap_or(before), files.len());
         let (execution, run) = (figures(&execution), run.as_deref().map(figures));
@@ -79,6 +82,8 @@ impl Checkpoints {
             execution,
             files,
             execution_files,
+            runs_later,
+            outside: None,
         })
     }
 }
@@ -173,7 +178,7 @@ fn named(file: &FileChange) -> String {
 }
 
 /// A name may hold anything, line ends and control characters included.
-fn one_line(path: &str) -> String {
+pub(super) fn one_line(path: &str) -> String {
     let plain: String =
         path.chars().map(|c| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c }).collect();
     truncate(&plain, NAME_LENGTH)

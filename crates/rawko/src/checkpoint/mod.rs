@@ -33,6 +33,7 @@ mod store;
 #[cfg(test)]
 mod tests;
 mod trees;
+mod unkept;
 mod verified;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -71,10 +71,11 @@ impl Performer {
     /// Compares the tree with the checkpoints.
     pub(crate) async fn inspect_tree(&self, iteration: u32) -> EffectAnswer {
         let checkpoints = self.checkpoints.clone();
+        let granted = self.granted_outside();
         let inspected = tokio::task::spawn_blocking(move || {
             // Where it cannot be kept, the next tree that is kept stands for it.
             let _ = checkpoints.take_after(iteration);
-            checkpoints.inspect(iteration)
+            checkpoints.inspect_with(iteration, &granted)
         });
         let inspected = inspected.await;
         match inspected {

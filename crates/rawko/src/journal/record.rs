@@ -10,7 +10,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 /// The format that this rawko writes and reads.
-pub const FORMAT: u32 = 9;
+pub const FORMAT: u32 = 10;
 /// No journal is longer: some hundred thousand turns.
 pub(super) const LONGEST_JOURNAL: u64 = 512 * 1024 * 1024;
 /// No record is longer: its long texts are in blobs.

@@ -72,6 +72,7 @@ impl Redactor {
                 self.clean_all(&mut inspection.run.names);
                 self.keep_clean(&mut inspection.files);
                 self.keep_clean(&mut inspection.execution_files);
+                self.keep_clean(&mut inspection.runs_later);
                 inspection.patch.iter_mut().for_each(|patch| self.mask(patch));
             }
             Event::Answered { effect: _, answer: EffectAnswer::TreeInspectionFailed { message } } => {
@@ -99,7 +100,7 @@ impl Redactor {
             Event::OverrideRequested { command, request: _ } => match command {
                 Override::Say { text } => self.clean(text),
                 Override::ForceAgent { agent } => self.clean(agent),
-                Override::SkipStep | Override::Retry | Override::Pause | Override::Go => {}
+                Override::SkipStep | Override::Retry | Override::Pause | Override::Go | Override::Reset => {}
             },
             Event::Answered { effect: _, answer: EffectAnswer::CheckpointTaken { checkpoint: _ } }
             | Event::AgentsReloaded { agents: _ }

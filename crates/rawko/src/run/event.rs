@@ -1,7 +1,6 @@
 //! The live events of a run: the notes of the core, and around them what only a live session has. The SDK's stream,
 //! `stream-json` and the terminal all use them (`docs/spec/cli.md`). They are projections: nothing is decided by them.
 
-use rawko_core::facts::runs_later;
 use rawko_core::session::{Note, Outcome, Session, SoFar};
 use rawko_core::setup::{ProjectContext, RunLimits};
 use rawko_core::timeline::{Fact, ToolCallEnd};
@@ -123,9 +122,6 @@ pub enum RunEvent {
         /// The changes of the configuration that would have allowed what agents were denied, each once.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         would_allow: Vec<String>,
-        /// Changed files that programs on the user's machine obey later, unasked; [`rawko_core::facts::runs_later`].
-        #[serde(default, skip_serializing_if = "Vec::is_empty")]
-        runs_later: Vec<String>,
         /// Whether it was a dry run: then nothing was changed, whatever the status.
         #[serde(default, skip_serializing_if = "is_false")]
         dry_run: bool,
@@ -170,13 +166,11 @@ impl RunEvent {
     #[must_use]
     pub fn finished(session: &str, outcome: Outcome) -> Self {
         let (session, outcome) = (session.to_owned(), Box::new(outcome));
-        let runs_later = outcome.files_modified.iter().filter(|path| runs_later(path)).cloned().collect();
         Self::SessionFinished {
             session,
             outcome,
             answer: None,
             would_allow: Vec::new(),
-            runs_later,
             dry_run: false,
             decisions: Vec::new(),
         }

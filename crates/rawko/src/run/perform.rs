@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,7 +18,7 @@ use rawko_core::setup::AgentSetup;
 use rawko_core::tool::{Refusal, ToolAccess, ToolOutcome};
 use rawko_core::{ErrorCode, ErrorInfo, Usage};
 use rawko_provider::{Provider, ProviderEvent, ProviderSession};
-use rawko_tools::{CommandRunner, Confinement, ToolContext, ToolRegistry};
+use rawko_tools::{CommandRunner, Confinement, FileAccess, ToolContext, ToolRegistry};
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::channel::approval::Asker;
@@ -44,7 +45,7 @@ pub(crate) struct Kept {
 pub(crate) struct Performer {
     providers: BTreeMap<String, Arc<dyn Provider>>,
     tools: ToolRegistry,
-    root: std::path::PathBuf,
+    root: PathBuf,
     grants: Mutex<Grants>,
     pub(crate) checkpoints: Checkpoints,
     pub(crate) memory: Arc<RunMemory>,
@@ -80,7 +81,7 @@ impl Performer {
     pub(crate) fn new(
         providers: BTreeMap<String, Arc<dyn Provider>>,
         tools: ToolRegistry,
-        root: std::path::PathBuf,
+        root: PathBuf,
         agents: &BTreeMap<String, AgentSetup>,
         Kept { checkpoints, memory }: Kept,
         guard: Arc<IntegrityGuard>,
@@ -331,6 +332,13 @@ impl Performer {
         if let Some(context) = self.context(agent) {
             self.tools.abandoned(&call.name, &call.input, &context);
         }
+    }
+
+    /// The folders outside the project that agents may write to.
+    pub(crate) fn granted_outside(&self) -> Vec<PathBuf> {
+        let grants = self.grants.lock().unwrap_or_else(PoisonError::into_inner);
+        let access = grants.values().filter_map(|granted| FileAccess::new(&self.root, granted).ok());
+        access.flat_map(|access| access.writable_outside()).collect()
     }
 
     fn context(&self, agent: &str) -> Option<ToolContext> {

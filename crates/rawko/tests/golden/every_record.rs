@@ -117,6 +117,7 @@ pub(crate) fn events() -> Vec<Stamped> {
         Event::Answered { effect: EffectId(8), answer: EffectAnswer::EffectLost },
         Event::OverrideRequested { command: Override::ForceAgent { agent: "tester".into() }, request: None },
         Event::OverrideRequested { command: Override::SkipStep, request: None },
+        Event::OverrideRequested { command: Override::Reset, request: None },
         Event::OverrideRequested { command: Override::Retry, request: None },
         Event::OverrideRequested {
             command: Override::Pause,
@@ -273,6 +274,7 @@ pub(crate) fn step() -> StepRecord {
             shared: None,
             files_modified: vec!["a.txt".into()],
             more_files_modified: 7,
+            runs_later: vec![".envrc".into()],
             files_modified_partial: true,
             duration_ms: 5_000,
             limit: Some(LimitKind::Stalled),
@@ -464,6 +466,8 @@ fn inspection() -> TreeInspection {
         files: vec!["a.txt".into()],
         execution_files: vec!["a.txt".into(), "b/ü.txt".into()],
         patch: Some("diff --git a/a.txt b/a.txt\n".into()),
+        runs_later: vec![".envrc".into()],
+        outside: Some("0f".into()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args, Subcommand, ValueEnum};
 use rawko::config::{TimeLimit, TimeSpan};
 
-use crate::commands::steer::commands_for;
+use crate::commands::steer::commands_help;
 use crate::config_args::{amount, time_limit, time_span};
 use crate::console::OutputArgs;
 use crate::reporters::OutputFormat;
@@ -300,7 +300,7 @@ pub(crate) struct ApproveArgs {
 
 /// Options of `rawko fleet steer`.
 #[derive(Debug, Clone, Default, Args)]
-#[command(override_usage = "rawko fleet steer [OPTIONS] ID COMMAND", after_help = commands_for("task"))]
+#[command(override_usage = "rawko fleet steer [OPTIONS] ID COMMAND", after_help = commands_help())]
 pub(crate) struct SteerArgs {
     /// The task's id
     #[arg(value_name = "ID")]

@@ -2,40 +2,23 @@
 //! asks the run for something, or answers a question of it. What is typed or pasted is text and never an action (ADR 92):
 //! actions are in a menu that Esc opens, and Enter does the chosen one.
 
+use rawko::Override;
 use rawko_core::Timestamp;
 
 use super::super::line::{Line, Tone};
 use super::execution::flowing;
 use super::keys::Key;
 use super::model::{Model, QuestionId};
+use crate::commands::steer::Wanted;
 use crate::output::clean_line;
 
 /// How long a notice stays, in milliseconds.
 const NOTICE_MS: u64 = 6_000;
 
-/// What a person asks of the run.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Steering {
-    /// Begin nothing new.
-    Pause,
-    /// Go on after a pause.
-    Go,
-    /// Say this to the agent.
-    Say(String),
-    /// Skip the plan's current step.
-    Skip,
-    /// Let the agent try again.
-    Retry,
-    /// Let this agent work now.
-    Force(String),
-    /// End the run; the second time at once.
-    Cancel,
-}
-
 /// What came of a key.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Action {
-    Steer(Steering),
+    Steer(Wanted),
     /// The open question is answered.
     Answer(bool),
     /// The line that a server wants, or none.
@@ -64,7 +47,7 @@ enum Mode {
     /// A message to the agent is typed.
     Saying(Input),
     /// One of these is chosen, by its place.
-    Acting(Vec<Steering>, usize),
+    Acting(Vec<Wanted>, usize),
 }
 
 /// A line of text that is being typed.
@@ -75,30 +58,18 @@ struct Input {
     at: usize,
 }
 
-impl Steering {
-    /// Its name, as `rawko steer` has it.
-    fn name(&self) -> String {
-        match self {
-            Self::Pause => "pause".to_owned(),
-            Self::Go => "go".to_owned(),
-            Self::Say(_) => "say".to_owned(),
-            Self::Skip => "skip".to_owned(),
-            Self::Retry => "retry".to_owned(),
-            Self::Force(agent) => format!("force {agent}"),
-            Self::Cancel => "cancel".to_owned(),
-        }
+/// How a menu names a command.
+fn name(wanted: &Wanted) -> String {
+    match wanted {
+        Wanted::Override(Override::ForceAgent { agent }) => format!("force {}", clean_line(agent)),
+        other => other.word().to_owned(),
     }
+}
 
-    fn meaning(&self) -> String {
-        match self {
-            Self::Pause => "what is under way ends, and nothing new begins".to_owned(),
-            Self::Go => "end the pause".to_owned(),
-            Self::Say(_) => "tell the agent something".to_owned(),
-            Self::Skip => "skip the current step of the plan".to_owned(),
-            Self::Retry => "let the agent begin again, in a new conversation".to_owned(),
-            Self::Force(agent) => format!("{agent} works now, in a new conversation"),
-            Self::Cancel => "end the run, like Ctrl-C; a second time: at once".to_owned(),
-        }
+fn meaning(wanted: &Wanted) -> &'static str {
+    match wanted {
+        Wanted::Cancel => "end the run, like Ctrl-C; a second time: at once",
+        other => other.meaning(),
     }
 }
 
@@ -115,7 +86,7 @@ impl Control {
                 let text = input.key(key)?;
                 self.mode = Mode::Rest;
                 let said = !text.trim().is_empty();
-                said.then(|| Action::Steer(Steering::Say(text.trim().to_owned())))
+                said.then(|| Action::Steer(Wanted::Override(Override::Say { text: text.trim().to_owned() })))
             }
             Mode::Acting(actions, at) => {
                 let last = actions.len().saturating_sub(1);
@@ -152,10 +123,14 @@ impl Control {
             (Key::Paste(_), _) | (Key::Char(_) | Key::Enter, None) => self.say(key),
             (Key::Escape, Some((_, input))) if !input.text.is_empty() => *input = Input::default(),
             (Key::Escape, _) => {
-                let first = if model.paused.is_some() { Steering::Go } else { Steering::Pause };
-                let force = model.agents.iter().cloned().map(Steering::Force);
-                let actions = [first, Steering::Skip, Steering::Retry].into_iter().chain(force);
-                self.mode = Mode::Acting(actions.chain([Steering::Cancel]).collect(), 0);
+                let first = if model.paused.is_some() { Override::Go } else { Override::Pause };
+                let force = model.agents.iter().cloned().map(|agent| Override::ForceAgent { agent });
+                let commands = [first, Override::SkipStep, Override::Retry]
+                    .into_iter()
+                    .chain(force)
+                    .chain([Override::Reset]);
+                let actions = commands.map(Wanted::Override).chain([Wanted::Cancel]);
+                self.mode = Mode::Acting(actions.collect(), 0);
             }
             (_, Some((_, input))) => {
                 let line = input.key(key)?;
@@ -238,11 +213,11 @@ impl Control {
                     let mark = if is_chosen { "> " } else { "" };
                     Line::of(
                         if is_chosen { Tone::Name } else { Tone::Normal },
-                        format!("{mark}{}", action.name()),
+                        format!("{mark}{}", name(action)),
                     )
                 });
                 lines.extend(flowing(pieces.collect(), columns));
-                let meaning = actions.get(*at).map(Steering::meaning).unwrap_or_default();
+                let meaning = actions.get(*at).map(meaning).unwrap_or_default();
                 lines.extend(Line::of(Tone::Normal, format!("  {meaning}")).hanging(2).folded(columns));
                 lines.push(Line::of(Tone::Faint, "  arrows and Enter choose, Esc leaves"));
                 None

@@ -25,6 +25,7 @@ use rawko_core::Timestamp;
 use rawko_core::session::Note;
 
 use super::{Reporter, Verbosity, phrase};
+use crate::commands::steer::Wanted;
 use crate::keyboard::{Keyboard, is_in_foreground};
 use crate::output::{Clock, Paint, clean_line};
 
@@ -36,10 +37,9 @@ use model::Model;
 use transcript::Transcript;
 
 pub(super) use area::stderr_size;
-pub(crate) use control::Steering;
 
 /// Passes on what a person asks of the run.
-pub(crate) type Steer = Box<dyn FnMut(Steering) + Send>;
+pub(crate) type Steer = Box<dyn FnMut(Wanted) + Send>;
 
 /// Shows a run on a terminal, and takes keys.
 pub(crate) struct View<W: Write> {

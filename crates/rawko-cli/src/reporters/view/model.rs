@@ -187,6 +187,9 @@ impl Model {
             Note::StateChanged { to, iteration, .. } => {
                 (self.state, self.since, self.iteration) = (*to, now, *iteration);
                 (self.question, self.verifying) = (None, None);
+                if *to == State::Idle {
+                    self.plan = None;
+                }
                 if *to != State::Executing {
                     return self.fold(now);
                 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use rawko::RunEvent;
+use rawko::{Override, RunEvent};
 use rawko_core::Timestamp;
 use rawko_core::session::Note;
 use serde_json::{Value, json};
@@ -63,7 +63,7 @@ impl Bench {
     }
 
     /// What the menu has.
-    fn actions(&mut self) -> Vec<Steering> {
+    fn actions(&mut self) -> Vec<Wanted> {
         let mut actions = Vec::new();
         for place in 0.. {
             assert_eq!(self.typed("\x1b"), []);
@@ -347,7 +347,7 @@ fn a_question_under_the_fingers_is_not_answered_by_a_message() {
     assert_eq!(bench.typed("\n"), [Action::Answer(false)]);
     // Actions are there as always.
     assert_eq!(bench.typed("\x1b[F\x1b"), []);
-    assert_eq!(bench.typed("\x1b[F\n"), [Action::Steer(Steering::Cancel)]);
+    assert_eq!(bench.typed("\x1b[F\n"), [Action::Steer(Wanted::Cancel)]);
 }
 
 #[test]
@@ -355,9 +355,9 @@ fn a_pause_and_the_verification_are_shown() {
     let mut bench = Bench::at_work();
     bench.takes(json!({"type": "run_paused"}));
     let paused = bench.after(5_000).shown();
-    assert_eq!(bench.actions()[0], Steering::Go);
+    assert_eq!(bench.actions()[0], Wanted::Override(Override::Go));
     bench.takes(json!({"type": "run_unpaused", "afterMs": 5_000}));
-    assert_eq!(bench.actions()[0], Steering::Pause);
+    assert_eq!(bench.actions()[0], Wanted::Override(Override::Pause));
     bench.takes(json!({"type": "state_changed", "from": "executing", "to": "evaluating", "iteration": 2}));
     let judging = bench.after(1_000).shown();
     bench.takes(json!({"type": "verification_started", "commands": ["cargo test", "npm\u{1b}[2J test"]}));
@@ -367,17 +367,18 @@ fn a_pause_and_the_verification_are_shown() {
 #[test]
 fn the_menu_has_every_action() {
     let mut bench = Bench::at_work();
-    let force = |agent: &str| Steering::Force(agent.to_owned());
+    let force = |agent: &str| Wanted::Override(Override::ForceAgent { agent: agent.to_owned() });
     assert_eq!(
         bench.actions(),
         [
-            Steering::Pause,
-            Steering::Skip,
-            Steering::Retry,
+            Wanted::Override(Override::Pause),
+            Wanted::Override(Override::SkipStep),
+            Wanted::Override(Override::Retry),
             force("developer"),
             force("planner"),
             force("reviewer"),
-            Steering::Cancel
+            Wanted::Override(Override::Reset),
+            Wanted::Cancel
         ]
     );
     bench.typed("\x1b");
@@ -390,7 +391,7 @@ fn the_menu_has_every_action() {
 }
 
 fn said(text: &str) -> Action {
-    Action::Steer(Steering::Say(text.to_owned()))
+    Action::Steer(Wanted::Override(Override::Say { text: text.to_owned() }))
 }
 
 /// Whatever the run does, and whether the menu is open.

@@ -146,6 +146,7 @@ pub(super) fn overridden(command: &Override) -> String {
         Override::Retry => "the user made the agent try again".to_owned(),
         Override::Pause => "the user paused the run".to_owned(),
         Override::Go => "the user ended the pause".to_owned(),
+        Override::Reset => "the user began the task anew".to_owned(),
         Override::Say { text } => format!("the user said: {}", line(text)),
     }
 }

@@ -54,7 +54,7 @@ impl Transcript {
             for entry in timeline.apply(record, stamped) {
                 take(&mut tasks, &entry);
                 match &entry.fact {
-                    Fact::TaskContinued { .. } => plan = None,
+                    Fact::Note(Note::StateChanged { to: State::Idle, .. }) => plan = None,
                     Fact::Note(Note::PlanUpdated { plan: updated, .. }) => plan = Some(updated.clone()),
                     _ => {}
                 }
