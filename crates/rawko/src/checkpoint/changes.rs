@@ -29,7 +29,7 @@ pub struct Changes {
     pub from: Checkpoint,
     /// The tree after.
     pub to: Until,
-    /// The files that differ, by path, without those that only somebody else changed.
+    /// The files that differ, by path, without those that only someone else changed.
     pub files: Vec<FileChange>,
     /// The lines that differ, as a patch; empty where [`DiffDetail::Files`] was asked for.
     pub patch: Vec<u8>,
@@ -39,7 +39,7 @@ pub struct Changes {
     pub others: Vec<OthersChange>,
 }
 
-/// A file that somebody else changed, or may have changed.
+/// A file that someone else changed, or may have changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OthersChange {

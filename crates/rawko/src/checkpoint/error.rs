@@ -87,10 +87,10 @@ pub enum CheckpointError {
     Altered {
         /// The name.
         id: String,
-        /// Where it lies.
+        /// Where it is.
         store: PathBuf,
     },
-    /// Somebody works on the tree.
+    /// A session is running in the tree.
     #[error("session {session} is running in this folder: `rawko cancel {session}` ends it, then try again")]
     Running {
         /// The session that runs.

@@ -1,5 +1,5 @@
-//! What somebody else changed while no execution of the session was under way: between two executions, and between the
-//! stop of a session and its resumption.
+//! Changes that someone else made while no execution of the session was under way: between two executions, and between
+//! the stop of a session and its resumption.
 
 use std::collections::BTreeMap;
 

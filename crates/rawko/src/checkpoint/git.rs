@@ -1,9 +1,9 @@
 //! Git, asked in a way that runs no code of the repository.
 //!
-//! Owns how git is found and started: by absolute path and never one that lies in the project, with an environment of
-//! its own, with every setting overridden that names a program, without the network, and ended when it takes too
-//! long. Only plumbing commands are asked, and only those that start no other process: nothing that looks into
-//! submodules (`add`, `status`, `diff-files`) is ever used. It knows nothing of what is kept.
+//! Owns how git is found and started: by absolute path and never one inside the project, with an environment of its
+//! own, with every setting overridden that names a program, without the network, and ended when it takes too long. Only
+//! plumbing commands are asked, and only those that start no other process: nothing that looks into submodules (`add`,
+//! `status`, `diff-files`) is ever used. It knows nothing of what is kept.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{Seek as _, Write as _};
@@ -63,8 +63,8 @@ const QUICK: Duration = Duration::from_secs(30);
 /// What git may take for one that does.
 pub(super) const THOROUGH: Duration = Duration::from_secs(300);
 
-/// The first question that git did not answer in time, and its seconds. It would not answer the next ones either, and nobody
-/// is to wait for each: none is asked any more.
+/// The first question that git did not answer in time, and its seconds. It would not answer the next ones either, so no
+/// more are asked, and no caller has to wait for each.
 pub(super) type Unanswered = Arc<OnceLock<(&'static str, u64)>>;
 
 /// A git program.
@@ -75,7 +75,7 @@ pub(super) struct Git {
 }
 
 impl Git {
-    /// The first git in `path`, of those that do not lie in `work_tree`: a folder there is the repository's to fill.
+    /// The first git in `path`, ignoring any inside `work_tree`: the repository decides what is in a folder there.
     pub(super) fn find(path: Option<&OsStr>, work_tree: &Path, unanswered: &Unanswered) -> Option<Self> {
         let folders: Vec<PathBuf> =
             path.map(|path| std::env::split_paths(path).collect()).unwrap_or_default();

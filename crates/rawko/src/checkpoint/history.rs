@@ -1,8 +1,8 @@
-//! Who changed what since a tree was kept: the session's executions and rewinds, or somebody else.
+//! Who changed what since a tree was kept: the session's executions and rewinds, or someone else.
 //!
-//! Kept trees stand in the order in which they were kept. What an execution did lies between the tree before it and the
-//! tree after it, and what lies between two executions is somebody else's. A rewind leaves what it found, or what it
-//! was to bring back: that holds for one that was killed, too.
+//! Kept trees are in the order in which they were kept. An execution's changes are the difference between the tree
+//! before it and the tree after it. Changes between two executions are someone else's. A rewind leaves what it found,
+//! or what it was to bring back: that holds for one that was killed, too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -73,9 +73,9 @@ impl WholeTree {
 pub(super) enum Changed {
     /// The session alone changed it.
     BySession,
-    /// Somebody else changed it, and the session did not.
+    /// Someone else changed it, and the session did not.
     ByOthers,
-    /// The session changed it, and somebody else did.
+    /// Both the session and someone else changed it.
     ByBoth,
     /// It was changed after the last sign of a session that was killed.
     Unclear,
@@ -105,11 +105,12 @@ enum After {
     Tree(WholeTree),
     /// What was there before, or what this tree has.
     Brought(WholeTree),
-    /// This when the session was last seen to work, which was then killed. Nobody saw who changed what the next one found.
+    /// This tree when the session was last seen working, before it was killed. Who made the changes that the next
+    /// session found is not known.
     Killed(WholeTree),
     /// What the next one found.
     Next,
-    /// Nobody looked: the session was killed.
+    /// Not known, because the session was killed.
     Unknown,
 }
 
@@ -205,7 +206,7 @@ impl History {
     pub(super) fn changed(&self, path: &[u8]) -> Changed {
         let wanted = self.target.at(path);
         let found = |at: usize| self.works.get(at).map_or(&self.present, |work| &work.before).at(path);
-        // What somebody else left there last.
+        // What someone else left there last.
         let mut others = if same(wanted, found(0)) { None } else { Some(found(0)) };
         let (mut by_session, mut unclear) = (false, false);
         for (at, work) in self.works.iter().enumerate() {
@@ -227,7 +228,7 @@ impl History {
                 After::Tree(_) | After::Brought(_) | After::Next | After::Unknown => others = Some(next),
             }
         }
-        // What somebody else left there is lost only if it is not what is brought back.
+        // What someone else left there is lost only if the rewind restores something different.
         match others {
             _ if unclear => Changed::Unclear,
             Some(left) if !same(left, wanted) && by_session => Changed::ByBoth,

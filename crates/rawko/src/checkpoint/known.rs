@@ -41,7 +41,7 @@ impl Known {
         known.is_none() || known == digest(path)
     }
 
-    /// What stands in a tree that was held against its name before: what has that name is always the same.
+    /// The content of a tree that was checked against its name before: a name always has the same content.
     pub(super) fn tree(&self, id: &str) -> Option<Arc<TreeContent>> {
         self.inner().trees.get(id).cloned()
     }

@@ -42,7 +42,7 @@ pub(super) struct TreeListing {
     pub(super) gone: BTreeSet<TreePath>,
     /// Whether a repository around, which ignores the project, was left out of account.
     pub(super) stands_alone: bool,
-    /// The repositories inside, by where they lie.
+    /// The repositories inside, by their place.
     pub(super) nested: BTreeMap<TreePath, WorkTree>,
 }
 
@@ -108,7 +108,7 @@ pub(super) fn list(
     Ok(TreeListing { gone, ..listing })
 }
 
-/// What is ignored; a folder that is ignored as a whole stands for what it holds and ends with a slash.
+/// What is ignored. A folder that is ignored as a whole is one entry, which ends with a slash.
 pub(super) fn ignored(
     git: &Git,
     place: &WorkTree,

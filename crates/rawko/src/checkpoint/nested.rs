@@ -18,13 +18,13 @@ use super::scratch::Scratch;
 const MAX_REPOSITORIES: usize = 100;
 /// Why the files of another one are not kept.
 const TOO_MANY: &str = "a repository beyond the hundredth in the project";
-/// The mode of what stands for another repository in an index.
+/// The mode of the entry for another repository in an index.
 const LINK: &[u8] = b"160000";
 
 /// The files of the project's repository, or of one inside it. All paths are below the project.
 #[derive(Debug)]
 pub(super) struct Part {
-    /// Where it lies; empty for the project.
+    /// Where it is; empty for the project.
     pub(super) inside: TreePath,
     pub(super) place: WorkTree,
     /// What its index has.
@@ -119,12 +119,12 @@ impl Part {
     }
 }
 
-/// A path of the repository that lies `inside`, as one below the project.
+/// A path of the repository at `inside`, as a path below the project.
 pub(super) fn below(inside: &[u8], path: &[u8]) -> TreePath {
     if inside.is_empty() { path.to_vec() } else { [inside, b"/", path].concat() }
 }
 
-/// A path below the project, as one of the repository that lies `inside`.
+/// A path below the project, as a path of the repository at `inside`.
 pub(super) fn below_of<'p>(inside: &[u8], path: &'p [u8]) -> &'p [u8] {
     if inside.is_empty() { path } else { path.get(inside.len() + 1..).unwrap_or_default() }
 }

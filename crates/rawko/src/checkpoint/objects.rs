@@ -1,6 +1,6 @@
 //! Trees as git objects: in the repository where there is one that can be written, else in the session's folder.
 //!
-//! A kept tree is a commit without parents, and its name stands in a folder of the session. In a repository a ref below
+//! A kept tree is a commit without parents, and its name is in a folder of the session. In a repository a ref below
 //! `refs/rawko/<session>/` holds it as well, so that it is not pruned, and nothing else points to it.
 
 use std::collections::BTreeMap;
@@ -212,7 +212,7 @@ impl Objects<'_> {
         Ok(named.collect())
     }
 
-    /// The names that stand in the session's own folder.
+    /// The names in the session's own folder.
     fn own(&self) -> Result<BTreeMap<String, String>, CheckpointError> {
         let folder = self.own_names();
         let entries = match std::fs::read_dir(&folder) {

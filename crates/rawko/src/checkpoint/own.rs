@@ -1,5 +1,5 @@
-//! What lies in a session's directory may have come with the project: it is used only where it is the user's own, and
-//! nothing is written through a link.
+//! The contents of a session's directory may have come with the project: they are used only where they are the user's
+//! own, and nothing is written through a link.
 
 use std::fs::{DirBuilder, Metadata, OpenOptions, Permissions};
 use std::io::{Read as _, Write as _};
@@ -91,7 +91,7 @@ pub(super) struct SessionIndex<'a> {
 }
 
 impl<'a> SessionIndex<'a> {
-    /// Makes sure that git will not write through it to somewhere else, and that nobody else wrote it.
+    /// Makes sure that git will not write through it to another place, and that only this user wrote it.
     pub(super) fn of(checkpoints: &Path, known: &'a Known) -> Result<Self, CheckpointError> {
         let index = checkpoints.join("index");
         // The process that held it is dead: the caller holds the lock of the session's checkpoints.

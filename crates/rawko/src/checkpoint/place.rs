@@ -53,7 +53,7 @@ impl ObjectFormat {
     }
 }
 
-/// The project and what lies around it.
+/// The project and its surroundings.
 #[derive(Debug, Clone)]
 pub(super) struct WorkTree {
     /// The project's real path.
@@ -142,8 +142,8 @@ pub(super) fn work_tree(project: &Path) -> &Path {
 /// Longest file that names a folder.
 const LONGEST_NAME: u64 = 64 * 1024;
 
-/// Whether the repository that `.git` stands for belongs to this work tree. A file or a link can name any repository: one
-/// outside counts only if it names the work tree back, as git has it for linked work trees and submodules.
+/// Whether the repository that `.git` refers to belongs to this work tree. A file or a link can name any repository:
+/// one outside counts only if it names the work tree back, as git has it for linked work trees and submodules.
 fn is_own(git: &Git, toplevel: &Path, dot_git: &Path) -> bool {
     if dot_git.symlink_metadata().is_ok_and(|found| found.is_dir()) {
         return true;
@@ -173,7 +173,7 @@ fn is_own(git: &Git, toplevel: &Path, dot_git: &Path) -> bool {
     !worktree.is_empty() && is_here(folder.join(worktree), &top)
 }
 
-/// The `.git` of a work tree around `project` that stands for a repository which does not belong to it.
+/// The `.git` of a work tree around `project` that refers to a repository which does not belong to it.
 pub(crate) fn foreign_repository(project: &Path) -> Option<PathBuf> {
     let dot_git = work_tree(project).join(".git");
     let top = work_tree(project);

@@ -33,7 +33,7 @@ pub(super) struct Restorer {
 pub(super) type InTheWay = String;
 
 impl Restorer {
-    /// Files are written in `staging` first, which nobody else uses meanwhile.
+    /// Files are first written in `staging`, which nothing else uses in the meantime.
     pub(super) fn new(project: &Path, staging: &Path) -> Result<Self, CheckpointError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let open = |folder: &Path| {
@@ -97,14 +97,14 @@ impl Restorer {
         .map_err(|error| error.to_string())
     }
 
-    /// Writes a file or makes an empty folder in a project that nobody else has yet, where nothing is at the path: at once in
-    /// its place. Files that are all made in one folder first take a file system long to find room for.
+    /// Writes a file or makes an empty folder in a project that no one else uses yet, where nothing is at the path: at
+    /// once in its place. Files that are all made in one folder first take a file system long to find room for.
     pub(super) fn put_new(&self, path: &[u8], kind: EntryKind, content: &[u8]) -> Result<(), InTheWay> {
         let (folder, leaf) = self.folder_of(path, Missing::Make)?;
         let folder = folder.as_ref().unwrap_or(&self.root);
         let made = match kind {
             EntryKind::Folder => match mkdirat(folder, leaf, Mode::from_raw_mode(0o777)) {
-                // For what lies in it.
+                // For its contents.
                 Ok(()) | Err(Errno::EXIST) => Ok(()),
                 Err(errno) => Err(errno.into()),
             },

@@ -41,9 +41,9 @@ pub enum Execute {
 /// What a rewind brings back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// What the session changed and nobody else since.
+    /// What the session changed and no one else has changed since.
     Session,
-    /// The whole tree, whoever changed it.
+    /// The whole tree, regardless of who changed it.
     Everything,
 }
 
@@ -120,8 +120,8 @@ impl Checkpoints {
         }
         let _lock = objects::lock(&store.folder)?;
         temporary::remove_abandoned(&store.place.project);
-        // Once some of it is taken back, nobody can see any more what a killed session had done for certain. What is unclear
-        // stays so: a dry run says the same.
+        // Once some of it is taken back, it is no longer possible to see what a killed session had done for certain.
+        // What is unclear stays so: a dry run says the same.
         self.keep_what_it_left(&store, false)?;
         let kept = self.list()?;
         let listing = store.list(&also)?;
@@ -285,7 +285,7 @@ fn rules<'a>(store: &Store, tree: &'a WholeTree) -> Result<Vec<(&'a TreePath, Ve
     Ok(paths.into_iter().zip(store.objects().contents(&ids)?).collect())
 }
 
-/// The folders that a path lies in.
+/// The folders that contain a path.
 fn folders_above(path: &[u8]) -> impl Iterator<Item = TreePath> + '_ {
     let ends = path.iter().enumerate().filter(|(_, byte)| **byte == b'/').map(|(at, _)| at);
     ends.filter_map(|end| path.get(..end).map(<[u8]>::to_vec))
@@ -329,7 +329,7 @@ fn carry_out(store: &Store, plan: RewindPlan) -> Result<Done, CheckpointError> {
     create_folder(&staging)?;
     let restorer = Restorer::new(&store.place.project, &staging)?;
     let mut done = Done { left_alone: plan.left_alone, ..Done::default() };
-    // What lies in a folder goes before the folder.
+    // The contents of a folder are removed before the folder.
     for (path, kind) in plan.take.into_iter().rev() {
         match restorer.take(&path, kind, &|folder| plan.folders.contains(folder)) {
             Ok(()) => done.removed.push(shown(&path)),

@@ -23,7 +23,7 @@ pub(super) fn is_rule(path: &[u8]) -> bool {
     path.rsplit(|byte| *byte == b'/').next() == Some(NAME.as_bytes())
 }
 
-/// Those of `paths` that are ignored where `rules` stand in the project, and the present ones above it.
+/// The paths of `paths` that are ignored with `rules` in the project and the present rules above it.
 pub(super) fn ignored(
     git: &Git,
     place: &WorkTree,

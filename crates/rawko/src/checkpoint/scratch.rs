@@ -16,7 +16,7 @@ use rawko_tools::temporary::{self, TemporaryFolder};
 
 /// No conversion of any kind. These win over every `.gitattributes`.
 const ATTRIBUTES: &str = "* -text !eol -ident -filter !working-tree-encoding !diff !merge !whitespace\n";
-/// Most bytes that are heeded of a repository's own list of what is ignored.
+/// The most bytes that are read of a repository's own list of ignored files.
 const MAX_EXCLUDE: u64 = 1024 * 1024;
 
 /// The folder.

@@ -63,7 +63,8 @@ impl EntryKind {
     }
 }
 
-/// What stands in a tree: files, and the trees below it. Other repositories, and names that no honest tree holds, are left out.
+/// The contents of a tree: files, and the trees below it. Other repositories, and names that no honest tree holds, are
+/// left out.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TreeContent {
     pub(super) files: Vec<(TreePath, TreeEntry)>,

@@ -21,7 +21,7 @@ use super::store::Store;
 /// Files whose contents are in memory at once.
 const BATCH: usize = 200;
 
-/// Two trees: the one that the checks are held against, and the present one.
+/// Two trees: the one that the checks are compared with, and the present one.
 #[derive(Debug)]
 pub(crate) struct Trees {
     store: Store,
@@ -30,7 +30,7 @@ pub(crate) struct Trees {
     /// The tree that the task began with, where that is another one.
     began: Option<Snapshot>,
     now: Snapshot,
-    /// What somebody else changed in the task.
+    /// What someone else changed in the task.
     gaps: Gaps,
     name: String,
     /// Whether the repository around has no say in the project.
@@ -87,8 +87,8 @@ pub(crate) enum Version {
 }
 
 impl Checkpoints {
-    /// The tree that the checks are held against beside the present one; `None` if nothing was kept in this task, because
-    /// nothing was changed.
+    /// The tree that the checks are compared with, and the present one; `None` if nothing was kept in this task,
+    /// because nothing was changed.
     ///
     /// # Errors
     /// If git cannot be asked, or what was kept is gone.
@@ -114,8 +114,8 @@ impl Checkpoints {
         Ok(Some(Trees { store, scratch, first, began, now, gaps, name, is_alone, nested, faults }))
     }
 
-    /// Where the session's directory keeps what surrounded the project before the first change of the task that the checks
-    /// are held against.
+    /// Where the session's directory keeps the project's surroundings from before the first change of the task that the
+    /// checks are compared with.
     pub(crate) fn name_of_record(&self) -> String {
         match self.checks_since {
             0 => "checks.json".to_owned(),
@@ -123,8 +123,8 @@ impl Checkpoints {
         }
     }
 
-    /// What git ignores, relative to the project; a folder that is ignored as a whole stands for what it holds and ends
-    /// with a slash. Files that are kept all the same are left out.
+    /// What git ignores, relative to the project; a folder that is ignored as a whole is one entry, which ends with a
+    /// slash. Files that are kept all the same are left out.
     ///
     /// # Errors
     /// If git cannot be asked.
@@ -178,7 +178,7 @@ impl Trees {
         GitFolders::of(repository)
     }
 
-    /// The folders of the repositories inside the project, by where these lie.
+    /// The folders of the repositories inside the project, by their place.
     pub(crate) fn nested_git_folders(&self) -> impl Iterator<Item = (&Path, GitFolders)> {
         self.nested.iter().filter_map(|(inside, place)| {
             let folders = GitFolders::of(place.repository.as_ref()?)?;
@@ -191,8 +191,8 @@ impl Trees {
         &self.name
     }
 
-    /// Whether the session changed no file since the task began, except those that are `passed_over`. What somebody else
-    /// changed while no execution was under way is not the session's.
+    /// Whether the session changed no file since the task began, except those that are `passed_over`. Changes that
+    /// someone else made while no execution was under way are not the session's.
     pub(crate) fn is_as_the_task_began(&self, passed_over: &dyn Fn(&str) -> bool) -> bool {
         let began = self.began.as_ref().unwrap_or(&self.first);
         let mut paths = began.keys().chain(self.now.keys());

@@ -1,5 +1,5 @@
-//! Reads objects, and holds each against its name. Agents can write to the repository that keeps them, and git does not look
-//! whether what lies there under a name is what the name stands for.
+//! Reads objects, and checks each against its name. Agents can write to the repository that keeps them, and git does
+//! not check whether the content under a name is the content that the name belongs to.
 
 use std::collections::BTreeSet;
 

@@ -94,7 +94,7 @@ fn commands_of(place: &Place<'_>) -> Vec<FoundCommand> {
     found
 }
 
-/// The command of the first row that fits. Where it lacks something, a later one may stand for it.
+/// The command of the first row that fits. If something that it needs is missing, a later row may replace it.
 fn command_of(rows: &[Row], place: &Place<'_>, tests: &Tests<'_>) -> Option<FoundCommand> {
     let mut first = None;
     for row in rows {

@@ -75,7 +75,7 @@ impl<'a> Place<'a> {
         self.folder.ancestors().take_while(move |above| above.starts_with(project))
     }
 
-    /// How a path is named in the project; `None` where it lies elsewhere or has no name in text.
+    /// How a path is named in the project; `None` if it is outside the project or its name is not text.
     pub(super) fn in_project(&self, path: &Path) -> Option<String> {
         path.strip_prefix(self.project).ok()?.to_str().map(str::to_owned)
     }

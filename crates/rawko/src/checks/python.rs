@@ -53,7 +53,7 @@ struct Environment {
 
 /// What is installed.
 enum Packages {
-    /// What lies in these folders, and programs beside the interpreter.
+    /// The contents of these folders, and the programs beside the interpreter.
     In { sites: Vec<PathBuf>, programs: PathBuf },
     /// What a lock file names.
     Locked { text: String, lock: &'static PythonLock },
@@ -322,7 +322,7 @@ fn inherited(folder: &Path) -> Option<PathBuf> {
     Path::new(get("home")?).parent().map(Path::to_owned)
 }
 
-/// Where packages lie below a prefix.
+/// Where packages are below a prefix.
 fn sites(prefix: &Path) -> Vec<PathBuf> {
     let libraries = ["lib", "lib64", "local/lib"].map(|name| prefix.join(name));
     let versions =

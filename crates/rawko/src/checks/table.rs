@@ -37,7 +37,7 @@ pub(super) struct Row {
     /// Modules of Python that it needs.
     #[serde(default)]
     pub(super) modules: Vec<String>,
-    /// Whether a later row may stand for this one where something that it needs is missing.
+    /// Whether a later row may replace this one if something that it needs is missing.
     #[serde(default)]
     pub(super) or_else: bool,
 }

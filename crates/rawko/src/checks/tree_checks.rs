@@ -73,7 +73,7 @@ impl Performer {
         let checkpoints = self.checkpoints.clone();
         let granted = self.granted_outside();
         let inspected = tokio::task::spawn_blocking(move || {
-            // Where it cannot be kept, the next tree that is kept stands for it.
+            // If it cannot be kept, the next tree that is kept takes its place.
             let _ = checkpoints.take_after(iteration);
             checkpoints.inspect_with(iteration, &granted)
         });
@@ -115,14 +115,14 @@ impl Performer {
     }
 
     /// Commands that change the tree (a lock file that was out of date) are run a second time, on the tree that they
-    /// made: what they say then holds for it, unless they never leave it alone. Commands that pass are held against the
-    /// checks of the beginning. Commands that pass although an agent saw them fail on this tree are run once more.
+    /// made: what they say then holds for it, unless they never leave it alone. Commands that pass are compared with
+    /// the checks of the beginning. Commands that pass although an agent saw them fail on this tree are run once more.
     async fn prove(&self, plan: &VerifyPlan, seen_red: bool) -> Verification {
         if plan.found
             && !seen_red
             && let Some(integrity) = self.guard.unchanged().await
         {
-            // What lies in a folder is not run for a run that only read.
+            // Checks found in a folder are not run for a run that only read.
             let tree = self.tree().await;
             return Verification { tree, integrity: Some(integrity), ..Verification::default() };
         }

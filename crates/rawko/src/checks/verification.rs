@@ -60,8 +60,8 @@ impl Rawko {
         look(self.tree(), folder, &machine)
     }
 
-    /// The folder of the tree in which rawko was started. In a work tree in the project's place, it is the one that stands
-    /// for it there.
+    /// The folder of the tree in which rawko was started. In a work tree that replaces the project, it is the
+    /// corresponding folder there.
     fn working_folder(&self) -> PathBuf {
         let tree = self.tree();
         let real = |path: &Path| path.canonicalize().ok();

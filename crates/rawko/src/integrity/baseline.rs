@@ -1,6 +1,6 @@
 //! The verification commands on the tree that a run began with, run in a copy or taken over from an earlier session of the
-//! project that ran them on the same tree. Stored is how they ended and what they counted, not what they printed. It is
-//! stored in the user's own folder: what lies in the project may have come with a clone.
+//! project that ran them on the same tree. How they ended and what they counted is stored, but not what they printed.
+//! It is stored in the user's own folder, because files in the project may have come with a clone.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;
@@ -36,7 +36,7 @@ pub(super) struct BaselineRun {
     pub(super) project: PathBuf,
     /// Where results are kept, if the user has a folder for that.
     pub(super) kept: Option<PathBuf>,
-    /// What the copy may cost, but for its time: nobody waits for it.
+    /// What the copy may cost, except time, because nothing waits for it.
     pub(super) bounds: Bounds,
 }
 
@@ -76,7 +76,7 @@ impl BaselineRun {
         let baseline = Baseline { runs, tree };
         let mut stored = Stored { key, baseline: baseline.clone() };
         for run in &mut stored.baseline.runs {
-            // It may hold secrets, and nobody needs it.
+            // It may hold secrets, and it is not needed.
             run.output.clear();
         }
         // What failed is compared with what fails later, and its words may hold secrets as well.

@@ -28,7 +28,7 @@ pub(super) fn miscounted(baseline: Option<&Baseline>, runs: &[CommandRun], asked
     changes.filter_map(|run| Some(CheckChange { path: run.command.clone(), how: how(run)? })).collect()
 }
 
-/// The commands whose tests were counted in the baseline, and are not in `runs` because nobody asked for their names.
+/// The commands whose tests were counted in the baseline, and are not in `runs` because their names were not asked for.
 pub(super) fn uncounted(baseline: Option<&Baseline>, runs: &[CommandRun]) -> Vec<CheckChange> {
     let all = miscounted(baseline, runs, true);
     let known = miscounted(baseline, runs, false);

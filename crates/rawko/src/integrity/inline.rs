@@ -34,7 +34,7 @@ pub(super) fn without_shadows(now: &[u8]) -> Option<Vec<u8>> {
     (!shadows.is_empty()).then(|| without(text, shadows).into_bytes())
 }
 
-/// Whether a file of Rust declares the module that stands in a file of its own under this name: for tests alone, or for all.
+/// Whether a file of Rust declares the module that is in its own file under this name: for tests alone, or for all.
 pub(super) fn declares(content: &[u8], module: &str) -> Option<bool> {
     let (file, _) = parse(content)?;
     let found = file.items.iter().find_map(|item| match item {
@@ -44,7 +44,7 @@ pub(super) fn declares(content: &[u8], module: &str) -> Option<bool> {
     found.map(|attributes| attributes.iter().any(is_test))
 }
 
-/// Compares the tests in a file of Rust. Where the present one cannot be read as such, the original stands in for it.
+/// Compares the tests in a file of Rust. If the present file cannot be read as Rust, the original replaces it.
 pub(super) fn compare(original: &[u8], now: &[u8]) -> InlineTests {
     let Some((old, old_text)) = parse(original) else { return InlineTests::Kept };
     let old_tests = tests(&old);

@@ -129,7 +129,7 @@ pub(super) fn compare(path: &str, original: &[u8], now: &[u8]) -> Manifest {
     let (Ok(original), Ok(now)) = texts else { return Manifest::Other };
     match path.rsplit('/').next().unwrap_or(path) {
         "package.json" => package(original, now),
-        // The dependencies of tests that lie elsewhere are other checks.
+        // If the dependencies of tests are elsewhere, the checks are different.
         "Cargo.toml" if task_crates::moved_dependencies(original, now) => {
             Manifest::Changed(original.as_bytes().to_vec())
         }

@@ -68,7 +68,7 @@ pub(crate) struct VerifyPlan {
     pub(crate) timeout: Duration,
     pub(crate) tests: Vec<String>,
     pub(crate) changed_checks: ChangedChecks,
-    /// Whether nobody named the commands.
+    /// Whether rawko found the commands, because the user named none.
     pub(crate) found: bool,
     /// Whether they are those of an agent.
     pub(crate) adopted: bool,
@@ -471,8 +471,8 @@ impl IntegrityGuard {
     }
 }
 
-/// A verification whose checks cannot be held against those of the beginning: what was kept of them is gone, or is something
-/// else now.
+/// A verification whose checks cannot be compared with those of the beginning, because what was kept of them is gone or
+/// was changed.
 fn without_originals(verification: Verification, faults: &BTreeSet<Fault>) -> Verification {
     let changed = faults.iter().map(|fault| CheckChange {
         path: format!("git object {}", truncate(&fault.object, SHORT)).trim_end().to_owned(),

@@ -1,8 +1,8 @@
 //! Code that makes checks pass whatever it does: objects that are equal to everything, assertions that are replaced, exit
 //! statuses that are set to 0.
 //!
-//! It cannot be told apart in general. What nobody writes for another reason is known by its form: the table is in
-//! `kinds.json`.
+//! In general, such code cannot be recognised. Code that has no other purpose is recognised by its form: the table is
+//! in `kinds.json`.
 
 use std::sync::OnceLock;
 

@@ -173,7 +173,7 @@ pub(super) fn put_programs(
     make().map_err(|error| CheckpointError::io("cannot create", folder, error))
 }
 
-/// Links what lies around the project in its repository: `inside` is the project's place in it.
+/// Links what is around the project in its repository: `inside` is the project's place in it.
 fn surround(
     toplevel: &Path,
     root: &Path,
@@ -195,8 +195,8 @@ fn surround(
     Ok(())
 }
 
-/// Links the folders that lie beside the repository: tests may read `../shared`. A file that commands write there, such as a
-/// log, is none of the copy's.
+/// Links the folders beside the repository: tests may read `../shared`. A file that commands write there, such as a
+/// log, is not part of the copy.
 fn beside(toplevel: &Path, root: &Path) -> std::io::Result<()> {
     let (Some(from), Some(to)) = (toplevel.parent(), root.parent()) else { return Ok(()) };
     for neighbour in std::fs::read_dir(from)?.take(MAX_NEIGHBOURS) {

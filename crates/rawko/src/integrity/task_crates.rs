@@ -24,7 +24,7 @@ pub(super) fn find(trees: &Trees, fates: &BTreeMap<String, Fate>, named: &mut BT
     named.extend(changed.into_iter().filter(is_below));
 }
 
-/// Whether the dependencies of tests lie elsewhere than before: a version is work, a place is not.
+/// Whether the dependencies of tests are in another place than before: a version is work, a place is not.
 pub(super) fn moved_dependencies(first: &str, now: &str) -> bool {
     let places = |text: &str| -> BTreeMap<String, String> {
         let Ok(document) = text.parse::<DocumentMut>() else { return BTreeMap::new() };
@@ -56,7 +56,7 @@ fn of_tests_alone<'a>(manifests: impl Iterator<Item = (&'a str, &'a str)>) -> BT
             Some((folder.to_owned(), text.parse::<DocumentMut>().ok()?))
         })
         .collect();
-    // A name of the workspace stands for a path that its top names.
+    // A dependency of the workspace gets its path from the workspace's manifest.
     let shared: BTreeMap<String, String> = parsed
         .iter()
         .flat_map(|(folder, document)| {

@@ -107,7 +107,7 @@ pub(super) struct Place<'a> {
     pub(super) checks: &'a CheckFiles,
     /// Files that the commands name.
     pub(super) named: BTreeSet<String>,
-    /// Words of the commands: a module that Python is told to run is one.
+    /// Words of the commands: a module that Python is asked to run is one.
     pub(super) words: &'a BTreeSet<String>,
 }
 
@@ -379,7 +379,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Packages lie in a folder of their own: `node_modules/a`, `node_modules/@s/a`, `.venv/lib/python3/site-packages/a`.
+    /// Each package is in a folder of its own: `node_modules/a`, `node_modules/@s/a`,
+    /// `.venv/lib/python3/site-packages/a`.
     fn dependencies(&mut self, path: &str, full: &Path) {
         for name in entries(full) {
             let (path, full) = (format!("{path}/{name}"), full.join(&name));
@@ -609,7 +610,7 @@ mod tests {
         check(|scene| scene.write("p/node_modules/jest/index.js", "1"), &[], &[]);
     }
 
-    /// Nobody knew these names when the surroundings were recorded.
+    /// These names were not known when the surroundings were recorded.
     #[test]
     fn what_was_not_recorded_is_the_same_if_it_is_older() {
         let scene = Scene::new();

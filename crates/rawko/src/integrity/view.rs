@@ -1,8 +1,8 @@
 //! The project at its own path, with other versions of some files laid over it.
 //!
-//! In the sandbox's own namespaces an overlay file system does it: the project lies below, what differs above, and what
-//! commands write goes there, too. Nothing is copied, so packages, builds, submodules and absolute paths are as they are.
-//! It holds for as long as nobody changes the project.
+//! In the sandbox's own namespaces an overlay file system does it: the project is the lower layer, and what differs is
+//! in the upper layer, where commands also write. Nothing is copied, so packages, builds, submodules and absolute paths
+//! are as they are. It holds for as long as the project does not change.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -61,8 +61,8 @@ impl View {
         Ok(self)
     }
 
-    /// Whether it can be shown here, and written to: a file system may refuse to lie above or below, and what belongs to a
-    /// user or a group that the sandbox does not know cannot be changed.
+    /// Whether it can be shown here, and written to: a file system may refuse to be the upper or the lower layer, and
+    /// what belongs to a user or a group that the sandbox does not know cannot be changed.
     pub(super) async fn works(&self, runner: &CommandRunner) -> bool {
         self.run(runner, &[WRITES.to_owned()], TRIAL).await.iter().all(CommandRun::passed)
     }
@@ -83,7 +83,7 @@ impl View {
     }
 }
 
-/// Hides a file or a folder of what lies below, as an overlay does: by a device of no number.
+/// Hides a file or a folder of the lower layer, as an overlay does: by a device of no number.
 fn hide(upper: &Path, path: &str) -> std::io::Result<()> {
     let place = upper.join(path);
     let above = place.parent().unwrap_or(upper);

@@ -1,4 +1,4 @@
-//! Somebody overwrites or removes what was kept where it lies.
+//! Kept objects are overwritten or removed where they are stored.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use super::bench::{Bench, SESSION};
 use crate::checkpoint::{CheckpointError, DiffDetail, Fate, Span, Version};
 
 impl Bench {
-    /// Where an object lies that is in no pack.
+    /// The path of an object that is in no pack.
     fn object(&self, id: &str) -> PathBuf {
         let (folder, leaf) = id.trim().split_at(2);
         self.top().join(".git/objects").join(folder).join(leaf)

@@ -48,7 +48,7 @@ fn in_a_folder() {
     check(&Bench::plain());
 }
 
-/// What somebody changes while no execution is under way is not the run's.
+/// Changes that someone makes while no execution is under way are not the run's.
 #[test]
 fn what_others_change_between_executions_is_not_counted() {
     let bench = Bench::repository();
@@ -70,7 +70,7 @@ fn what_others_change_between_executions_is_not_counted() {
     assert_eq!(bench.checkpoints.inspect(2).unwrap().files, ["both", "by_it", "by_others", "later"]);
 }
 
-/// What somebody begins to ignore has not been removed.
+/// A file that becomes ignored has not been removed.
 #[test]
 fn what_is_ignored_since_is_not_gone() {
     for bench in [Bench::repository(), Bench::plain()] {

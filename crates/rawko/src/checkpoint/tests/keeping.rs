@@ -178,7 +178,7 @@ fn a_damaged_index_is_made_anew() {
         std::fs::write(&lock, "left by a process that was killed").unwrap();
         assert_eq!(bench.kept(&bench.take(2)), ["tracked"], "{}", damage.escape_ascii());
     }
-    // Somebody wants it written elsewhere.
+    // An attempt to have it written elsewhere.
     std::fs::write(bench.outside().join("precious"), "precious").unwrap();
     std::fs::remove_file(&index).unwrap();
     std::os::unix::fs::symlink(bench.outside().join("precious"), &index).unwrap();

@@ -3,7 +3,7 @@
 use super::bench::Bench;
 use crate::checkpoint::{Span, Version};
 
-/// A repository with a submodule, a clone that nobody tracks, a repository in that, and one without a commit.
+/// A repository with a submodule, an untracked clone, a repository in that, and one without a commit.
 fn bench() -> Bench {
     let bench = Bench::repository();
     for name in ["clone", "clone/deep", "empty"] {

@@ -1,4 +1,4 @@
-//! What somebody else changed is not the session's to take back.
+//! The session must not take back what someone else changed.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +9,7 @@ use crate::checkpoint::store::ToKeep;
 use crate::checkpoint::{ChangedBy, Execute, Extent, More, OthersChange, Rewound, Span};
 use crate::clock::now;
 
-/// Two executions, and somebody who works beside them, then a rewind to the first.
+/// Two executions and someone who works beside them, then a rewind to the first.
 #[track_caller]
 fn check(bench: &Bench) {
     for name in ["a", "b", "c", "both", "first theirs", "put back"] {
@@ -139,7 +139,7 @@ fn wait_for_the_clock(bench: &Bench, ms: u64) {
     }
 }
 
-/// A session that changed something and was killed; then somebody else did.
+/// A session that changed something and was killed; then someone else changed something.
 fn killed() -> Bench {
     let mut bench = Bench::repository();
     bench.write("gone", "g").write("dir/theirs", "0").write("stays", "0").take(1);

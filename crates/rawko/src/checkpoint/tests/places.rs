@@ -1,4 +1,4 @@
-//! Where a project can lie.
+//! Where a project can be.
 
 use std::path::Path;
 

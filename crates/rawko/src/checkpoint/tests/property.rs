@@ -1,4 +1,4 @@
-//! Whatever a session and somebody beside it do, a rewind takes back what the session did and nothing else.
+//! Whatever a session and someone beside it do, a rewind takes back what the session did and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 
 use super::bench::Bench;
 
-/// What somebody does to the project.
+/// What someone does to the project.
 #[derive(Debug, Clone)]
 enum Edit {
     Write(&'static str, u8),
@@ -110,7 +110,7 @@ fn below<'a>(world: &'a World, path: &str) -> impl Iterator<Item = &'a String> {
     world.keys().filter(move |other| other.starts_with(&begin))
 }
 
-/// `rounds`: what an execution does, and what somebody else does after it.
+/// `rounds`: what an execution does, and what someone else does after it.
 fn check(bench: &Bench, rounds: &[(Vec<Edit>, Vec<Edit>)], to: usize) -> Result<(), TestCaseError> {
     let project = bench.project();
     for name in ["a", "d/x", "x.log"] {
@@ -149,7 +149,7 @@ fn check(bench: &Bench, rounds: &[(Vec<Edit>, Vec<Edit>)], to: usize) -> Result<
     for path in paths {
         let (was, is, should) = (found.get(path), got.get(path), wanted.get(path));
         let story = || format!("{path}: wanted {should:?}, found {was:?}, got {is:?}; {done:?}");
-        // A file in the way of a folder, or a folder that is no longer empty, is told by what is in it.
+        // A file in the way of a folder, or a folder that is no longer empty, is recognised by what is in it.
         let entangled = was.or(is).or(should).is_some_and(|it| it == "folder")
             || below(&found, path).chain(below(wanted, path)).next().is_some()
             || path.match_indices('/').any(|(end, _)| {

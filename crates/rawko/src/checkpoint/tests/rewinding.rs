@@ -166,7 +166,7 @@ fn nothing_is_written_through_a_link() {
     assert_eq!(bench.read("dir/file"), "kept");
     assert_eq!(std::fs::read(bench.outside().join("elsewhere/file")).unwrap(), b"not the project's");
     assert_eq!(elsewhere(), 1);
-    // The link is ignored, so it stays, and nothing behind it is touched.
+    // The link is ignored, so it stays, and nothing that it leads to is touched.
     std::fs::remove_dir_all(bench.path("dir")).unwrap();
     bench.link("dir", bench.outside().join("elsewhere"));
     std::fs::write(bench.top().join(".git/info/exclude"), "/dir\n").unwrap();
@@ -192,7 +192,7 @@ fn a_folder_with_ignored_files_in_place_of_a_file_stays() {
 #[test]
 fn the_sessions_themselves_are_never_part_of_a_tree() {
     let bench = Bench::repository();
-    // Somebody has added a journal to the index.
+    // A user has added a journal to the index.
     bench.git(&["add", "--force", ".rawko"]);
     bench.write(".rawko/config.yaml", "a: 1\n");
     assert_eq!(bench.kept(&bench.take(1)), [".rawko/config.yaml", "tracked"]);

@@ -29,7 +29,7 @@ const INTERPRETERS: &[&str] = &[
 /// Programs whose arguments are tests.
 const RUNNERS: &[&str] =
     &["pytest", "py.test", "unittest", "jest", "vitest", "mocha", "rspec", "ava", "tap", "phpunit"];
-/// Words before the program that matters. An interpreter or a package manager is found behind any other word, too.
+/// Words before the program that matters. An interpreter or a package manager is found after any other word, too.
 const WRAPPERS: &[&str] = &[
     "env", "time", "exec", "command", "nice", "nohup", "timeout", "npx", "if", "then", "do", "else", "while",
     "!", "@", "stdbuf", "setsid", "unbuffer", "sudo", "uv", "poetry", "pipenv", "bundle", "run",
@@ -215,7 +215,7 @@ impl Reader<'_> {
 
     /// Takes in the files that an interpreter runs.
     fn interpreted(&mut self, program: &str, arguments: &[&str], folder: &str, depth: usize) {
-        // With these options there is no file: what is run stands in the command, or is a module.
+        // With these options there is no file: what is run is in the command itself, or is a module.
         let no_file: &[&str] = match program {
             "bash" | "sh" | "dash" | "zsh" => &["-c"],
             "node" | "ruby" | "perl" | "lua" | "bun" => &["-e", "--eval", "-p"],
@@ -236,7 +236,7 @@ impl Reader<'_> {
         self.module(arguments, folder, depth);
     }
 
-    /// Takes in the files that unittest is told to look for.
+    /// Takes in the files that unittest is asked to look for.
     fn discovered(&mut self, arguments: &[&str], folder: &str) {
         let Some(at) = arguments.iter().position(|word| *word == "discover") else { return };
         let value = |options: [&str; 2]| {
@@ -259,7 +259,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Takes a module of the project in that Python is told to run.
+    /// Takes in a module of the project that Python is asked to run.
     fn module(&mut self, arguments: &[&str], folder: &str, depth: usize) {
         let at = arguments.iter().position(|word| *word == "-m");
         let Some(module) = at.and_then(|at| arguments.get(at + 1)) else { return };
@@ -399,7 +399,7 @@ impl Reader<'_> {
     }
 }
 
-/// The words that an alias of cargo stands for, by its settings.
+/// The words that an alias of cargo expands to, by its settings.
 fn cargo_alias(settings: &str, name: &str) -> Option<Vec<String>> {
     let settings = settings.parse::<toml_edit::DocumentMut>().ok()?;
     let alias = settings.get("alias")?.get(name)?.as_value()?;
