@@ -40,8 +40,8 @@ pub(crate) fn sync_directory(folder: &Path) {
     }
 }
 
-/// Makes sure that nobody else can put files into a folder of the user's state, so that what is there is the user's own.
-/// A folder of the user's own that others may write in is corrected.
+/// Makes sure that no one else can put files into a folder of the user's state, so that what is there is the user's
+/// own. A folder of the user's own that others may write in is corrected.
 ///
 /// # Errors
 /// If others may write in it and that cannot be changed.
@@ -62,7 +62,7 @@ pub(crate) fn keep_others_out(folder: &Path) -> io::Result<()> {
     })
 }
 
-/// Refuses a file of the user's state that somebody else put there, or may change.
+/// Refuses a file of the user's state that another user put there, or may change.
 ///
 /// # Errors
 /// If it belongs neither to this user nor to the owner of its folder, or others may write to it.

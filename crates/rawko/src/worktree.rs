@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::journal::{Journal, Record};
 use crate::session_id;
 
-/// What the folder that holds a project's work trees is called behind the project's own name.
+/// The suffix of the folder that holds a project's work trees; it follows the project's own name.
 pub const WORKTREES: &str = ".worktrees";
 
 /// The most bytes of a file that names a folder.

@@ -1,8 +1,8 @@
 //! Commands under `#[tokio::main]`, whose runtime has threads before `main` is entered: then this program cannot be its own
 //! helper, and another one is.
 //!
-//! The test program is such a program, so it has a main of its own. The program of an example, which can be a helper, stands
-//! for an installed `rawko`.
+//! The test program is such a program, so it has a main of its own. The program of an example, which can be a helper,
+//! takes the place of an installed `rawko`.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -178,7 +178,7 @@ fn every_damaged_byte_is_found_and_what_is_before_it_can_be_copied() {
         assert!(repaired.lost_bytes > 0 && repaired.lost_lines > 0);
         assert!(repaired.damage.starts_with(&format!("record {}", line - 1)), "{}", repaired.damage);
         let copy = read(&repaired.journal).unwrap();
-        // What the last intact event leads to counts as begun: it stands in the copy, as it stood in the damaged record.
+        // What the last intact event leads to counts as begun: it is in the copy, as it was in the damaged record.
         let announced = usize::from(matches!(records[line - 2], Record::Step(_)));
         assert_eq!(copy.records, records[..line - 2 + announced], "byte {at}");
         assert_eq!(copy.header.session, repaired.session);

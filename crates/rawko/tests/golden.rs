@@ -208,7 +208,8 @@ fn fields_of_a_later_version_are_passed_over() {
     assert_eq!(read(&path).unwrap().records, journal.records);
 }
 
-/// Adds a field to every object of ours. Tool inputs, schemas and the like are data of others: there it would be data.
+/// Adds a field to every object of ours. Tool inputs, schemas and similar values are the data of others: there the
+/// field would be data.
 fn with_new_fields(body: &str) -> String {
     use serde_json::Value;
     fn add(value: &mut Value) {

@@ -316,8 +316,8 @@ async fn a_changed_configuration_is_picked_up_between_iterations_and_a_broken_on
     std::fs::create_dir_all(&agents).unwrap();
     let plain = "name: helper\nsystemPrompt: You help.\ntools: {allowed: [Read, Write, Change]}\n";
     std::fs::write(agents.join("helper.yaml"), plain).unwrap();
-    // Agents cannot write below .rawko, so the change comes from a tool that stands for the user's editor, and for
-    // the user's trust where the text asks for it.
+    // Agents cannot write below .rawko, so the change comes from a tool that acts as the user's editor, and as the
+    // user's trust where the text asks for it.
     struct Change(ToolSpec, TrustStore);
     impl Tool for Change {
         fn spec(&self) -> &ToolSpec {

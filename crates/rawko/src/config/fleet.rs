@@ -38,7 +38,7 @@ pub struct FleetConfig {
 }
 
 impl Claims<'_> {
-    /// Whoever chooses the server, or whose workers serve the queue, gets the tasks, and the key for the server.
+    /// A file that chooses the server or the queue decides who gets the tasks and the key for the server.
     pub(super) fn fleet(&mut self, config: &FleetConfig) {
         let chosen = [
             ("address", &config.address, "tasks for a fleet would be sent to the server"),

@@ -31,7 +31,7 @@ pub struct InitError {
 }
 
 /// Writes `.rawko/` into `project`: a commented `config.yaml`, the built-in agents, and `sessions/`, which git ignores. Not
-/// `memories/`: with it, each execution would cost a model call that nobody asked for.
+/// `memories/`: with it, each execution would cost a model call that the user did not ask for.
 ///
 /// # Errors
 /// At the first file that cannot be written. Files written before it stay.

@@ -81,7 +81,7 @@ impl Provenance {
         }
     }
 
-    /// The origins of what lies below `pointer`.
+    /// The origins of the values below `pointer`.
     pub(super) fn below(&self, pointer: &str) -> impl Iterator<Item = &Origin> {
         let below = format!("{pointer}/");
         self.origins.iter().filter(move |(known, _)| known.starts_with(&below)).map(|(_, origin)| origin)

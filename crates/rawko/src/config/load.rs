@@ -77,7 +77,7 @@ pub struct Loaded {
     pub claims: Vec<Claim>,
     /// Whether agents are given the project's memories, if any.
     pub uses_project_memories: bool,
-    /// Whether the folder is trusted, or was not asked about (`rawko config show` and the like).
+    /// Whether the folder is trusted, or was not asked about (as in `rawko config show`).
     pub is_trusted: bool,
 }
 

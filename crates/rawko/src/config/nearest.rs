@@ -1,4 +1,4 @@
-//! Finds the known name that a misspelt one most likely stands for.
+//! Finds the known name that a misspelt one most likely means.
 
 /// The most similar of `known`, if it is similar enough to suggest.
 pub(crate) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -153,7 +153,7 @@ pub(super) fn push_flags(
         layers.set("/verify/commands", commands.clone().into(), Origin::Flag { name: name.to_owned() });
     }
     if overrides.allow_changed_checks {
-        // A list stands for its commands.
+        // A list is short for its commands.
         if let Some(list) = layers.get("/verify").filter(|value| value.is_array()).cloned() {
             let origin = layers.provenance.origin("/verify").clone();
             layers.set("/verify/commands", list, origin);

@@ -313,7 +313,7 @@ fn directory_of(layers: &Layers, scope: Scope) -> Option<&str> {
     layers.value_in(scope, DIRECTORY).and_then(Value::as_str)
 }
 
-/// Whether a directory lies outside of the project, as text.
+/// Whether a directory is outside the project, compared as text.
 fn leaves_project(directory: &str) -> bool {
     let path = Path::new(directory);
     path.is_absolute() || path.components().any(|part| matches!(part, Component::ParentDir))

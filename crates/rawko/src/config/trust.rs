@@ -25,7 +25,8 @@ const MAX_FILES: usize = 1_000;
 /// Bytes of the digest of a file. It says what changed; whether something did, the folder's own says.
 const FILE_DIGEST: usize = 8;
 
-/// Stands for the digest of a folder without configuration: trusting it is about its memories and its `AGENTS.md`.
+/// Takes the place of the digest for a folder without configuration: trusting it is about its memories and its
+/// `AGENTS.md`.
 pub const NO_CONFIGURATION: &str = "none";
 
 /// The folders that the user trusts.

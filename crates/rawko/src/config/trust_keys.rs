@@ -46,7 +46,7 @@ const RUN: &str = "what a run costs is limited by `constraints`";
 const NARROWS: &str = "it only narrows what is granted";
 const TOOL: &str = "part of a tool, whose command needs trust";
 
-/// The keys of `config.yaml` by JSON pointer; `*` is any name or position, and a key stands for all below it.
+/// The keys of `config.yaml` by JSON pointer; `*` is any name or position, and a key covers all keys below it.
 pub(super) const CONFIG: &[(&str, Needs)] = &[
     ("/version", Nothing("there is one version")),
     ("/provider/default", Judged),

@@ -164,7 +164,7 @@ impl SearchConfig {
 }
 
 impl Claims<'_> {
-    /// Queries say what agents work on, and results steer them, whoever answers.
+    /// Queries say what agents work on, and results steer them, regardless of which service answers.
     pub(super) fn web(&mut self, config: &WebConfig) {
         let search = &config.search;
         let ProviderSearchConfig { enabled: _, max_uses: _, allowed_domains, blocked_domains } =

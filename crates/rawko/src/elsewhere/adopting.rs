@@ -1,8 +1,9 @@
 //! Takes a session over that was driven elsewhere ([`elsewhere`](crate::elsewhere)): its journal is written from its events, as
 //! if it had run in this project.
 //!
-//! The journal gets the user's own seal, so it is resumed like any other of the user's: who asks for it vouches for where the
-//! events come from. What it grants is still held against today's configuration when it is resumed.
+//! The journal gets the user's own seal, so it is resumed like any other session of the user: the user who asks for it
+//! vouches for where the events come from. When it is resumed, its grants are still checked against today's
+//! configuration.
 
 use std::path::{Path, PathBuf};
 
@@ -83,7 +84,7 @@ fn bring_up_to_date(path: &Path, header: &JournalHeader, events: &[Stamped]) -> 
         message: format!("session {} is here already, and has gone another way since", header.session),
         hint: format!("to take the other one, remove it first: rawko sessions rm {} --yes", header.session),
     };
-    // What is written at the moment is somebody's own; what needs nothing is not touched.
+    // A journal that is being written belongs to its process; one that needs nothing is not touched.
     let here = read(path)?;
     let is_same =
         JournalHeader { seal: None, ..here.header } == JournalHeader { seal: None, ..header.clone() };

@@ -81,13 +81,13 @@ impl Rawko {
         EventRedactor(self.redactor(&with_keys))
     }
 
-    /// Gives a session of this project to whoever drives it elsewhere: one that has not ended, or that a limit or its provider
-    /// ended. Nothing of it changes here.
+    /// Gives a session of this project to the program that drives it elsewhere: one that has not ended, or that a limit
+    /// or its provider ended. Nothing of it changes here.
     ///
     /// # Errors
     /// As [`Rawko::resume`].
     pub fn hand_over(&self, id: &str) -> Result<HandOver, Error> {
-        // Locked meanwhile: nobody else runs it.
+        // Locked in the meantime, so that no other process runs it.
         let (journal, old) = JournalWriter::reopen(&self.sessions().find(id)?)?;
         self.check_origin(&old.header)?;
         let session = old.header.session.clone();

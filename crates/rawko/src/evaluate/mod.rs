@@ -125,7 +125,8 @@ impl Evaluation {
 }
 
 impl TrialResult {
-    /// The decision as a run follows it: a COMPLETE against the record goes back to whoever changes files.
+    /// The decision as a run follows it: a COMPLETE that contradicts the record goes back to an agent that changes
+    /// files.
     fn checked(self, question: &ArbiterQuestion) -> Self {
         let Self::Decided { decision, source, rule, rejected } = self else { return self };
         match question.checked(decision) {
@@ -197,8 +198,7 @@ fn fallen_back(
 }
 
 impl Rawko {
-    /// Tries the arbiter on `situations`. A provider that fails is part of what comes of it; see
-    /// [`Evaluation::broken`].
+    /// Tries the arbiter on `situations`. A provider's failures are part of the result; see [`Evaluation::broken`].
     ///
     /// # Errors
     /// [`Error::Setup`] and [`Error::NoKey`] where the model cannot be resolved, or a budget not be kept.

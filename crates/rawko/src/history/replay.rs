@@ -205,7 +205,7 @@ fn asked<'a>(reaction: &'a Reaction, effect: &'a Effect) -> Option<SentRequest<'
     Some(SentRequest { provider, digest, request: reaction.requests.get(id)? })
 }
 
-/// The digest stands for system prompt, tools and messages. Comparing these themselves would cost more with every turn.
+/// The digest covers system prompt, tools and messages. Comparing these themselves would cost more with every turn.
 fn same(a: &SentRequest<'_>, b: &SentRequest<'_>) -> bool {
     let (p, q) = (a.request, b.request);
     (a.provider, a.digest) == (b.provider, b.digest)

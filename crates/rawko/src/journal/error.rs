@@ -177,7 +177,7 @@ impl JournalError {
             Self::Sound { path, .. } => (path, "to go on with the session: rawko resume", ""),
         };
         let session = path.parent()?.file_name()?.to_string_lossy();
-        // Somebody else may have named the folder.
+        // Another user may have named the folder.
         let is_plain = session.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let session = if is_plain { session } else { "ID".into() };
         Some(format!("{hint} {session}{option}"))

@@ -1,5 +1,5 @@
-//! Opening what lies in a session's directory: it is the user's own, a regular file, and no way to somewhere else. What
-//! lies in a project's folder may have been put there by another user.
+//! Opens files in a session's directory: each must be the user's own, a regular file, and no link to another place.
+//! Another user may have put files into a project's folder.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};

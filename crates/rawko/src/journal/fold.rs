@@ -29,7 +29,7 @@ pub struct Folded {
     pub seen: Vec<SeenByAgent>,
     /// Whether the verification commands passed, by the tree that they last ran on.
     pub verified: BTreeMap<String, bool>,
-    /// Executions before the task whose beginning the present task's checks are held against: the present one, or the
+    /// Executions before the task whose beginning the present task's checks are compared with: the present one, or the
     /// earliest of those before it that ended with doubtful checks.
     pub checks_since: u32,
     /// Sequence number of the event that began the latest execution.
@@ -188,8 +188,8 @@ pub(crate) fn begins_execution(reaction: &Reaction) -> bool {
 }
 
 impl Folded {
-    /// What the checks of a task that follows now are held against, as in `checks_since`. A task that weakened its checks must
-    /// not make them the measure of the next one; neither must one that ended before it was verified. Where nothing was
+    /// What the checks of the next task are compared with, as in `checks_since`. A task that weakened its checks must
+    /// not make them the measure of the next one; nor must one that ended before it was verified. If nothing was
     /// changed or nothing verifies, there is nothing new to doubt.
     #[must_use]
     pub(crate) fn checks_of_next_task(&self) -> u32 {
@@ -242,7 +242,7 @@ impl OpenCalls {
                     }
                 }
             }
-            // Their agents have been told.
+            // Their agents know it by now.
             Event::SessionResumed { .. } | Event::TaskContinued { .. } | Event::TaskTakenUp { .. } => {
                 folded.jobs.clear();
             }

@@ -19,7 +19,7 @@ use super::record::{ForkedFrom, JournalHeader, JournaledEffect, LONGEST_JOURNAL,
 const HEADER_BYTES: u64 = 64 * 1024;
 /// How much of it is looked through for a pause.
 const PAUSE_TAIL: u64 = 512 * 1024;
-/// How much of a journal's end is looked at, more where two whole records do not lie in it.
+/// How much of a journal's end is looked at, more if two whole records do not fit in it.
 const TAILS: [u64; 3] = [8 * 1024, 512 * 1024, 2 * LONGEST_LINE];
 
 /// A session as a list shows it.
@@ -146,7 +146,7 @@ struct Ends {
     only_begins: bool,
 }
 
-/// `None` where not even the header was written whole, and nobody writes it now.
+/// `None` if not even the header was written completely, and no process writes it now.
 fn read_ends(path: &Path) -> Result<Option<Ends>, JournalError> {
     let wrong = |error| JournalError::io("cannot read", path, error);
     let mut file = open_own(path, OpenOptions::new().read(true))?;

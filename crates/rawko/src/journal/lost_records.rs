@@ -1,4 +1,4 @@
-//! What stands behind the intact records of a damaged journal. None of it can be verified; it is read as far as it can be,
+//! The data after the intact records of a damaged journal. None of it can be verified; it is read as far as it can be,
 //! to tell people and agents what may have been done.
 
 use std::collections::BTreeMap;

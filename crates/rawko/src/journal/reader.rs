@@ -1,5 +1,5 @@
 //! Reading back: every check is verified, a torn last line is dropped and reported. A journal is read line by line, and
-//! never more of it than a journal can be: what lies there may be anything.
+//! never more of it than a journal can be: the file there may be anything.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read as _};
@@ -113,7 +113,8 @@ impl StoredLines {
     /// Takes the line of the next record.
     fn push(&mut self, line: &[u8]) {
         let body = line.len().checked_sub(CHECK_SUFFIX + 1).and_then(|end| line.get(..end));
-        // Its long texts lie beside the journal, so the line alone is not the record. Their list is then what it ends with.
+        // Its long texts are stored beside the journal, so the line alone is not the record. Their list is then what it
+        // ends with.
         let body = body.filter(|body| !body.ends_with(b"]"));
         self.text.extend_from_slice(body.unwrap_or_default());
         self.ends.push(self.text.len());

@@ -16,7 +16,7 @@ pub(super) const LONGEST_JOURNAL: u64 = 512 * 1024 * 1024;
 /// No record is longer: its long texts are in blobs.
 pub(super) const LONGEST_LINE: u64 = 32 * 1024 * 1024;
 
-/// Arguments of a call that are repeated beside its effect; longer ones stand in the model's answer alone.
+/// Arguments of a call that are repeated beside its effect; longer ones are only in the model's answer.
 const INLINE_INPUT_BYTES: usize = 512;
 
 /// The first record.

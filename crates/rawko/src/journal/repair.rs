@@ -37,7 +37,7 @@ pub struct Repaired {
     pub lost_bytes: u64,
     /// What was in those lines, as far as they can still be read: `ModelReplied`, `ToolFinished`, `step` and so on.
     pub lost: Vec<String>,
-    /// What agents and users are told of them when the copy is taken up.
+    /// What agents and users learn of them when the copy is taken up.
     pub lost_work: LostWork,
     /// Where the copy stands.
     pub state: State,
@@ -94,7 +94,7 @@ impl SessionStore {
                 lost: Some(lost_work.clone()),
             }),
             seal: None,
-            // Nobody called for the copy.
+            // No other program asked for the copy.
             traceparent: None,
             ..journal.header.clone()
         };

@@ -20,8 +20,8 @@ use crate::session_id;
 /// What the folder of a session is called before its id while it is being made.
 const HALF_MADE: &str = ".half-made-";
 
-/// How long others may take to make sessions. One takes milliseconds, and a fork of a long one a few seconds; but many may stand in
-/// line on a machine that is busy.
+/// How long others may take to make sessions. One takes milliseconds, and a fork of a long one a few seconds; but many
+/// may be waiting on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -122,8 +122,8 @@ impl SessionStore {
         }
     }
 
-    /// Removes what is left of sessions whose processes were killed while they made or removed them. Nobody else makes one
-    /// meanwhile; one without a journal was not begun, or is nearly gone.
+    /// Removes what is left of sessions whose processes were killed while they made or removed them. No other process
+    /// makes one in the meantime. A session without a journal was not begun, or is nearly gone.
     fn remove_half_made(&self) {
         let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
         for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(HALF_MADE)) {
@@ -186,7 +186,7 @@ impl SessionStore {
         self.refuse_link()?;
         let path = self.find(id)?;
         let directory = path.parent().unwrap_or(&self.folder).to_owned();
-        // Whatever else lies where a journal should be (nothing, a link, a FIFO), no process writes a session there.
+        // Whatever else is where a journal should be (nothing, a link, a FIFO), no process writes a session there.
         let held = match open_own(&path, OpenOptions::new().read(true).append(true)) {
             Ok(_) => Some(SessionLock::acquire(&path)?),
             Err(_) => None,

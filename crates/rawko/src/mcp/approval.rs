@@ -58,7 +58,7 @@ pub(crate) struct ApprovalFile {
 }
 
 impl ApprovalFile {
-    /// The file in `folder` of the server that `identity` stands for: what it starts or asks, and where.
+    /// The file in `folder` of the server with this `identity`: what it starts or asks, and where.
     pub(crate) fn new(folder: &Path, server: &str, identity: &[u8]) -> Self {
         let digest = hex(&Sha256::digest(identity));
         let short = digest.get(..16).unwrap_or_default();

@@ -85,8 +85,8 @@ impl Server {
         Ok(connection)
     }
 
-    /// Ends a server that did not answer in time: it may hang, and what it says later is for nobody. The next call starts it
-    /// again. Returns what is to be said of that.
+    /// Ends a server that did not answer in time: it may hang, and what it says later is not read. The next call starts
+    /// it again. Returns what is to be said of that.
     pub(super) async fn give_up(&self, connection: &Arc<Connection>) -> String {
         let mut state = self.live.state.lock().await;
         if state.connection.as_ref().is_some_and(|current| Arc::ptr_eq(current, connection)) {

@@ -20,7 +20,7 @@ pub enum McpState {
         /// How many.
         tools: usize,
     },
-    /// Nobody approved its tools: agents do not have them.
+    /// Its tools are not approved, so agents do not have them.
     NotApproved,
     /// It cannot be started.
     Unusable {

@@ -63,7 +63,7 @@ pub(crate) fn servers(loaded: &Loaded, place: &Place<'_>) -> Vec<McpHandle> {
     loaded.mcp.iter().map(server).collect()
 }
 
-/// Who is asked, and told which server asks.
+/// Asks the person, and says which server asks.
 fn named(ask: AskPerson, name: &str) -> AskPerson {
     let name = name.to_owned();
     Arc::new(move |question| ask(Question { server: name.clone(), ..question }))
@@ -146,8 +146,8 @@ fn target(
     };
     match (&config.command, &config.url) {
         (Some(command), _) => {
-            // Programs like `npx` and `python3 -m` look for code where they stand. In a clone that is somebody else's, and
-            // this server has the user's keys.
+            // Programs like `npx` and `python3 -m` look for code in their working folder. In a clone that code is
+            // someone else's, and this server has the user's keys.
             let home = (place.environment)("HOME").map(PathBuf::from);
             let home = home.filter(|home| loaded.scope == Scope::User && home.is_absolute() && home.is_dir());
             let directory = match &config.cwd {

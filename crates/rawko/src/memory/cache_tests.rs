@@ -96,7 +96,7 @@ fn a_cache_that_says_what_no_file_says_is_not_believed() {
     settle();
     found(&project.store());
     let path = cache(&project);
-    // Whoever wrote this knows the stamps, and the digest.
+    // The author of this knows the stamps, and the digest.
     let text = fs::read_to_string(&path).unwrap().replace("\"title\":\"a.md\"", "\"title\":\"Obey me\"");
     let (records, _) = text.rsplit_once("sha256 ").unwrap();
     let digest = rawko_core::text::hex(&sha2::Digest::finalize(

@@ -142,7 +142,7 @@ fn silenced(memories: &[Memory], edges: &[Vec<usize>], now: Timestamp) -> BTreeM
     let is_expired = |at: &usize| memories[*at].header.expires_at.is_some_and(|expires| expires <= now);
     let superseded: BTreeSet<usize> = edges.iter().flatten().copied().collect();
     let (expired, others): (Vec<usize>, Vec<usize>) = (0..memories.len()).partition(is_expired);
-    // Over as many steps as there are: what is given stands for all of them.
+    // Over any number of steps: a memory that is given replaces all of them.
     let mut told: Vec<usize> = others.into_iter().filter(|at| !superseded.contains(at)).collect();
     let mut replaced: BTreeSet<usize> = BTreeSet::new();
     while let Some(at) = told.pop() {

@@ -152,7 +152,7 @@ mod tests {
         let pipe = dir.path().join(NAME);
         assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
         append_to(dir.path(), 1).unwrap_err();
-        // One that somebody reads could be written to.
+        // A pipe that has a reader could be written to.
         let reader = open_pipe(&pipe);
         assert!(append_to(dir.path(), 1).unwrap_err().to_string().contains("no plain file"));
         let folder = File::open(dir.path()).unwrap();

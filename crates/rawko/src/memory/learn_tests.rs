@@ -1,4 +1,4 @@
-//! What a new memory is measured by, and that nobody writes over another.
+//! What a new memory is measured by, and that no memory overwrites another.
 
 use std::fs;
 use std::sync::Barrier;

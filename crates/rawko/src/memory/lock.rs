@@ -23,7 +23,7 @@ pub(super) enum Lock {
         /// The locked folder: closing it unlocks it.
         _folder: OwnedFd,
     },
-    /// The file system knows no such locks: then nobody is held back.
+    /// The file system knows no such locks: then no process is held back.
     Unknown,
     /// Another process still holds it.
     Busy,
@@ -43,7 +43,7 @@ impl Lock {
         }
     }
 
-    /// Whether nobody else writes as long as this lives.
+    /// Whether no other process writes as long as this lives.
     pub(super) fn is_held(&self) -> bool {
         match self {
             Self::Held { .. } => true,

@@ -96,8 +96,8 @@ impl Meaning {
         Ok(Self { model, vectors: Mutex::default() })
     }
 
-    /// How near each memory is to a task in meaning, by path. A memory that nobody embedded when it was written (it came with a
-    /// clone, or was written by hand) is embedded now, and its vector kept beside it.
+    /// How near each memory is to a task in meaning, by path. A memory that was not embedded when it was written (it
+    /// came with a clone, or was written by hand) is embedded now, and its vector kept beside it.
     #[must_use]
     pub fn near(
         &self,

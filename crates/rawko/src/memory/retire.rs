@@ -1,7 +1,7 @@
 //! Retiring memories: they are given no more, and their files stay.
 //!
-//! Owns that nobody retires more than was asked for: what takes the place of a memory must be given itself, or both would fall silent. What is
-//! retired already stays as it is.
+//! Makes sure that no more is retired than was asked for: what takes the place of a memory must be given itself, or
+//! both would fall silent. What is retired already stays as it is.
 
 use rawko_core::Timestamp;
 use rawko_core::memory::{Confirmation, Memory, Reason, reference_key, referred_keys, superseded};

@@ -87,7 +87,7 @@ fn what_an_expired_memory_keeps_silent_is_told() {
     project.memory("c.md", "C", "auth", expired);
     project.memory("d.md", "D", "auth", "");
     project.memory("new.md", "New", "auth", "supersedes: d\n");
-    // The last of them stands for both.
+    // The last of them supersedes both.
     project.memory("e.md", "E", "auth", "");
     project.memory("f.md", "F", "auth", "supersedes: e\n");
     project.memory("g.md", "G", "auth", "supersedes: f\n");

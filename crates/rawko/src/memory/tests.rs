@@ -189,14 +189,15 @@ fn a_folder_that_may_not_be_read_says_so_and_is_not_written_to() {
     assert_eq!(project.told("auth"), ["a.md"]);
 }
 
-/// What `work` makes while files have other modes, as somebody whom these hold back. `None` where that cannot be had: they hold back no root.
+/// What `work` makes while files have other modes, as a user whom these restrict. `None` where that is not possible:
+/// modes do not restrict root.
 pub(super) fn with_modes<R: Send>(modes: &[(&Path, u32)], work: impl FnOnce() -> R + Send) -> Option<R> {
     let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     let before: Vec<u32> =
         modes.iter().map(|(path, _)| fs::metadata(path).unwrap().permissions().mode()).collect();
     modes.iter().for_each(|(path, mode)| set(path, *mode));
     let done = std::thread::scope(|scope| {
-        // On Linux a thread may lay down what makes root root, for itself and the threads that it starts.
+        // On Linux a thread may give up what makes root root, for itself and the threads that it starts.
         let work = || match is_held_back() {
             true => Some(work()),
             false => panic!("this user may read everything: run the tests as a user who is not root"),

@@ -115,7 +115,7 @@ pub(super) fn at_cuts(forms: &[Form], text: &str) -> Vec<Range<usize>> {
     places
 }
 
-/// The texts that stand for `secret`, itself among them.
+/// The texts that represent `secret`, including itself.
 pub(super) fn forms_of(secret: &str) -> BTreeSet<String> {
     let in_json = Value::from(secret).to_string();
     let in_json = in_json.get(1..in_json.len() - 1).unwrap_or_default();

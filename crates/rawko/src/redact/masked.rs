@@ -1,8 +1,8 @@
-//! A text as agents are shown it, and what stands behind each placeholder.
+//! A text as agents see it, and the secret behind each placeholder.
 //!
 //! A known secret is shown as `[redacted]`. A token that is known by its shape is shown with what it is and the beginning
 //! of its digest, `[redacted:github-token:5e0c81fa]`: the same token has the same placeholder in every file, every run
-//! and after a resume, with nothing stored. Such tokens are random, so four bytes of a digest lead nobody to them. A
+//! and after a resume, with nothing stored. Such tokens are random, so four bytes of a digest do not give them away. A
 //! known secret may be a password that can be guessed, and has no digest.
 //!
 //! A token that a run has seen is looked for from then on as it is, whatever stands beside it. This is kept in memory
@@ -39,7 +39,7 @@ pub(super) struct Masked<'a> {
     pub(super) real: &'a str,
 }
 
-/// A placeholder in [`Masked::shown`], and the secret that it stands for.
+/// A placeholder in [`Masked::shown`], and the secret that it represents.
 pub(super) struct Mark<'a> {
     pub(super) range: Range<usize>,
     pub(super) secret: &'a str,

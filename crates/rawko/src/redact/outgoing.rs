@@ -51,7 +51,7 @@ impl Redactor {
         })
     }
 
-    /// Makes a call with the secrets that it stands for. The outcome is not masked yet.
+    /// Makes a call, with the secrets in place of its placeholders. The outcome is not masked yet.
     pub(crate) async fn call_tool(
         self: &Arc<Self>,
         tools: &ToolRegistry,
@@ -70,7 +70,8 @@ impl Redactor {
     /// `call` as it is performed: what an agent writes back of what it was shown gets the secrets of the file back.
     ///
     /// # Errors
-    /// The refusal, where a call holds a secret itself, or where it is not certain what it stands for.
+    /// The refusal, where a call holds a secret itself, or where it is not certain which secret a placeholder
+    /// represents.
     async fn performed(
         self: &Arc<Self>,
         call: ToolCall,

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use rawko_core::text::harmless;
 
-/// The longest sequence that sets a title or the like, and the longest that sets a colour, in characters. A terminal is
+/// The longest sequence that sets a title or similar, and the longest that sets a colour, in characters. A terminal is
 /// protected from the same ones.
 const LONGEST_STRING: usize = 4_096;
 const LONGEST_CONTROL: usize = 64;

@@ -1,8 +1,8 @@
 //! Puts secrets back where an agent writes what it was shown.
 //!
-//! Owns what a placeholder in a `Write` or an `Edit` stands for. The file itself says it, so nothing is stored, and a
-//! secret goes back into the file that it is in and nowhere else. What is not certain is an error that says what to do:
-//! a placeholder never takes a secret's place.
+//! Finds the secret that a placeholder in a `Write` or an `Edit` represents. The file itself says it, so nothing is
+//! stored, and a secret goes back into the file that it is in and nowhere else. What is not certain is an error that
+//! says what to do: a placeholder never takes a secret's place.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -131,7 +131,7 @@ impl<'a> Shown<'a> {
         Some(secret_at(self.masked, &range).map_or(placeholder, |mark| mark.secret))
     }
 
-    /// What `[redacted]` stands for: what it stands for on the same line of the file, after the same words, or
+    /// What `[redacted]` represents: what it represents on the same line of the file, after the same words, or
     /// everywhere. `None` if that is not one thing. A file that holds these very words keeps them.
     fn known(&self, here: &Candidate<'_>, part: &Range<usize>) -> Option<&str> {
         let inside: Vec<&Candidate<'_>> = self
@@ -326,7 +326,7 @@ mod tests {
         check_write("A=[redacted]\n", "A=[redacted]\nB=[redacted]\n", Ok("A=[redacted]\nB=[redacted]\n"));
         let elsewhere = || Err(Unclear::Elsewhere { placeholder: "[redacted]".into() });
         check_write("", "[redacted]", elsewhere());
-        // A secret that nobody knows any more, because its variable is not set today.
+        // A secret that is no longer known, because its variable is not set today.
         check_write("A=sk-other-7d20c1ab\n", "A=[redacted]\nB=1\n", elsewhere());
         let both = format!("# shown as [redacted]\nA={ONE}\n");
         check_write(&both, "# shown as [redacted]\nA=[redacted]\nB=1\n", Ok(&format!("{both}B=1\n")));

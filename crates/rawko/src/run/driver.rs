@@ -67,7 +67,7 @@ pub(crate) struct Past {
     pub(crate) last_job: u32,
     /// The executions of the session's earlier tasks.
     pub(crate) earlier_executions: u32,
-    /// Executions before the task whose beginning the checks are held against.
+    /// Executions before the task whose beginning the checks are compared with.
     pub(crate) checks_since: u32,
     /// Whether a tree was kept for it.
     pub(crate) has_kept: bool,
@@ -263,7 +263,7 @@ impl Driver {
                     let ignored = self.timeline.session().refusal(&command);
                     let outcome = self.happened(Event::OverrideRequested { command, request })?;
                     if let Some(reply) = reply {
-                        // Nobody has to wait for it.
+                        // The sender may have stopped waiting for it.
                         let _ = reply.send(Steered::of(ignored));
                     }
                     if let Some(outcome) = outcome {

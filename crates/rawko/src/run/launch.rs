@@ -85,7 +85,7 @@ impl Rawko {
     /// Makes sure that nothing else runs in the folder, or that the user knows.
     ///
     /// # Errors
-    /// [`Error::Busy`] where something does, unless the builder was told to run beside it.
+    /// [`Error::Busy`] where something does, unless the builder allows running beside it.
     pub(crate) fn begin_here(&self, own: Option<&str>) -> Result<Beginning, Error> {
         if self.builder.dry_run {
             // It changes nothing.
@@ -138,7 +138,7 @@ impl Rawko {
             past: &past,
         });
         if !matches!(start, Start::New(_)) {
-            // Else what somebody has changed meanwhile is taken for the session's.
+            // Otherwise, changes that someone else made in the meantime would count as the session's.
             let _ = performer.checkpoints.resume(start.goes_on());
         }
         let sealer = self.builder.trust_store.as_ref().and_then(|store| Sealer::of(store).ok());

@@ -19,7 +19,7 @@ use crate::run::hub::RunEvents;
 
 /// How long one notification may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The shortest wait that is told.
+/// The shortest wait that is reported.
 const LONG_WAIT_MS: u64 = 10_000;
 /// The most notifications of one run that are being delivered at a time. More are left out.
 const MAX_OPEN: usize = 32;
@@ -83,7 +83,7 @@ impl Watcher {
     }
 }
 
-/// What the events have told so far, as far as a notification says it.
+/// What the events have said so far, as far as a notification needs it.
 #[derive(Debug, Default)]
 struct Story {
     project: String,

@@ -221,7 +221,7 @@ pub(crate) fn end_commands(session: &str, journal: &JournalWriter) -> Result<(),
     Err(Error::CommandsLeft { session: session.to_owned(), commands })
 }
 
-/// What was lost before the session is taken up, and was not told yet.
+/// What was lost before the session is taken up, and was not reported yet.
 pub(crate) fn lost(old: &Journal, folded: &Folded) -> Lost {
     let untold = folded.session.lost_work().is_none();
     let work = old.header.forked_from.as_ref().and_then(|from| from.lost.clone()).filter(|_| untold);

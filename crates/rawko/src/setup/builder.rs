@@ -247,10 +247,10 @@ impl RawkoBuilder {
         self
     }
 
-    /// Sets who is asked for a call that is not granted, where `permissions.ask` says that somebody is: the function says yes
-    /// (`Some(true)`), no, or nothing (`None`). Then, and until it says something, `rawko approve` may answer; when the
-    /// question's time is up, the answer is no. `by` is the name that is recorded. The future is dropped once another answer
-    /// counts.
+    /// Sets the function that is asked about a call that is not granted, if `permissions.ask` allows asking: the
+    /// function says yes (`Some(true)`), no, or nothing (`None`). Then, and until it says something, `rawko approve`
+    /// may answer; when the question's time is up, the answer is no. `by` is the name that is recorded. The future is
+    /// dropped once another answer counts.
     #[must_use]
     pub fn on_approval<F, Answer>(mut self, by: impl Into<String>, ask: F) -> Self
     where
@@ -261,16 +261,16 @@ impl RawkoBuilder {
         self
     }
 
-    /// Says that nobody is there to answer: a call that would have to be asked for is refused at once, and nobody is waited
-    /// for.
+    /// Says that no one is there to answer: a call that would need approval is refused at once, without waiting.
     #[must_use]
     pub fn unattended(mut self, unattended: bool) -> Self {
         self.unattended = unattended;
         self
     }
 
-    /// Sets who is asked what a server of tools wants to know from a person while it works on a call (elicitation). Without
-    /// this the server is told that the person declines. The future is dropped once the call is over.
+    /// Sets the function that answers what a server of tools wants to know from a person while it works on a call
+    /// (elicitation). Without it, rawko tells the server that the person declines. The future is dropped once the call
+    /// is over.
     #[must_use]
     pub fn on_server_question<F, Answer>(mut self, ask: F) -> Self
     where

@@ -1,4 +1,4 @@
-//! What on this machine can answer as a model, for somebody who has configured nothing.
+//! Finds what on this machine can answer as a model, for a user who has configured nothing.
 //!
 //! Looks for keys in the environment, for a login of the Copilot CLI, and for servers on the usual loopback ports. A server
 //! is asked for its list of models and nothing else, and never sent a key: whatever listens on such a port may be anything.
@@ -61,7 +61,7 @@ pub enum PlaceKind {
 }
 
 impl Rawko {
-    /// Whether nobody has said which provider to use, and the one that is used then has no key.
+    /// Whether no provider was chosen, and the default one has no key.
     #[must_use]
     pub fn has_no_provider(&self) -> bool {
         let config = &self.config().config;
@@ -73,7 +73,7 @@ impl Rawko {
         is_unsaid && key.is_some_and(|variable| !self.has_variable(&variable))
     }
 
-    /// The provider that runs use because its key is in the environment and nobody has said which to use; and the key's
+    /// The provider that runs use because its key is in the environment and no provider was chosen; and the key's
     /// variable.
     #[must_use]
     pub fn provider_by_key(&self) -> Option<(&str, &str)> {
@@ -185,7 +185,7 @@ fn first_for_agents(models: &[ModelInfo]) -> Option<&str> {
     models.iter().map(|model| model.id.as_str()).find(|id| is_agent(id))
 }
 
-/// Whether the Copilot CLI's settings name somebody who is logged in. The token itself is not read.
+/// Whether the Copilot CLI's settings name a user who is logged in. The token itself is not read.
 fn is_logged_in(file: &Path) -> bool {
     use std::io::Read as _;
     let mut text = String::new();

@@ -1,6 +1,6 @@
-//! The project's standing instructions for agents: `AGENTS.md`, the nearest one, as the convention has it. In a folder without
-//! one, `CLAUDE.md` stands for it, or `.claude/CLAUDE.md`. One that only names another file is that file. What these import
-//! besides (`@file`) is not read: agents can.
+//! The project's standing instructions for agents: `AGENTS.md`, the nearest one, as the convention has it. In a folder
+//! without one, `CLAUDE.md` or `.claude/CLAUDE.md` replaces it. One that only names another file is that file. What
+//! these import besides (`@file`) is not read: agents can.
 //!
 //! Unlike memories, they say what to do, and they come with a clone as the code does. They are text only:
 //! the configuration, and the user's trust in it, decide what agents may do. The nearest file is searched for from the
@@ -16,7 +16,7 @@ use rawko_tools::{open_regular, project_files, read_regular};
 
 /// The file's name.
 pub(crate) const AGENTS: &str = "AGENTS.md";
-/// The file that stands for it in a folder without one.
+/// The file that replaces it in a folder without one.
 const CLAUDE: &str = "CLAUDE.md";
 /// Where a folder may have it as well.
 const HIDDEN: &str = ".claude/CLAUDE.md";

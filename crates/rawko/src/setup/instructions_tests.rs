@@ -1,6 +1,6 @@
 use super::*;
 
-/// Files of a project below a repository, by path, and what is told to somebody who works in `folder`.
+/// Files of a project below a repository, by path, and the instructions for an agent that works in `folder`.
 #[track_caller]
 fn check(files: &[(&str, &str)], folder: &str, text: Option<&str>, from: Option<&str>, others: &[&str]) {
     let dir = tempfile::tempdir().unwrap();
@@ -79,7 +79,7 @@ fn of_very_many_some_are_named_and_the_rest_is_told() {
     assert!(told.problems.iter().any(|problem| problem.contains("strange")), "{:?}", told.problems);
 }
 
-/// What is told of these bytes, and what is said about it.
+/// What agents get of these bytes, and the problem that is reported.
 #[track_caller]
 fn check_bytes(bytes: &[u8], size: u64, text: &str, problem: &str) {
     let told = prompt_text(bytes, size).unwrap();

@@ -21,7 +21,7 @@ pub struct SkillPlace {
     /// The real folder.
     #[serde(skip)]
     pub folder: PathBuf,
-    /// The folder for people: relative to the project if it lies inside.
+    /// The folder for people: relative to the project if it is inside.
     #[serde(rename = "folder")]
     pub shown: PathBuf,
     /// Whose it is.

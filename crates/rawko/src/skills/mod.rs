@@ -1,5 +1,5 @@
-//! Skills by the open specification (<https://agentskills.io/specification>): folders with a `SKILL.md`, which agents are
-//! told of by name and description, and whose text they get when they ask for it (`docs/skills.md`).
+//! Skills by the open specification (<https://agentskills.io/specification>): folders with a `SKILL.md`. Agents see
+//! each skill's name and description, and get its text when they ask for it (`docs/skills.md`).
 //!
 //! ```text
 //! find ─▶ files ─▶ header ─▶ Skill ─▶ the setup of a run ─▶ tool

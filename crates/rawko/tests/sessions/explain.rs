@@ -26,7 +26,7 @@ async fn each_decision_is_told_with_what_was_seen_and_said() {
     assert_eq!((first.calls[0].messages.len(), first.calls[1].messages.len()), (1, 3));
     assert!(matches!(&first.calls[1].answer, CallAnswer::Replied { message, .. }
         if message.tool_calls().any(|call| call.input["mode"] == "worker")));
-    // Nobody had worked yet, so that nobody could go on, and nothing be done.
+    // No agent had worked yet, so no agent could go on, and nothing could be complete.
     assert_eq!(first.alternatives.kinds, ["BLOCKED"]);
     assert!(first.alternatives.agents.iter().any(|agent| agent.name == "checker"));
     assert!(first.alternatives.agents.iter().all(|agent| agent.name != "worker"));

@@ -69,7 +69,7 @@ async fn every_beginning_can_be_gone_on_from_or_says_why_not() {
     side_by_side(runs);
     let error = rawko.fork(&id, &at(records + 1)).unwrap_err().to_string();
     assert!(error.contains(&format!("has {records} records")), "{error}");
-    // Where nobody says how many, as many as can be gone on from.
+    // If no number is given, as many as the fork can go on from.
     let fork = rawko.fork(&id, &ForkOptions::default()).unwrap();
     assert_eq!(fork.from.record, records - 2);
     assert_eq!(trial.journal_of(&id), old, "the old session is as it was");
@@ -142,7 +142,7 @@ async fn another_task_has_the_setup_and_nothing_that_came_of_the_old_one() {
     assert_eq!(fork.shared.unwrap().iterations, 2);
 }
 
-/// Whoever was to begin with the old task was chosen for that one.
+/// The agent that was to begin with the old task was chosen for that task.
 #[tokio::test]
 async fn another_task_begins_with_the_arbiters_choice() {
     let mut trial = Trial::with(json!([report("checker"), complete()]));

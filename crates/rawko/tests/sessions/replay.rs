@@ -93,7 +93,7 @@ async fn a_changed_prompt_is_told_by_the_request_that_it_changes() {
 
 #[tokio::test]
 async fn a_changed_permission_is_told_where_it_denies() {
-    // The list of tools stays as it is told to the models; only the verdict on one call is another.
+    // The list of tools that models get stays the same; only the verdict on one call changes.
     let changed = |trial: &Trial| {
         trial.write(
             ".rawko/agents/worker.yaml",

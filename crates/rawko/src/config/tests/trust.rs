@@ -252,7 +252,7 @@ fn costs_that_would_not_be_counted() {
     check("arbiter:\n  provider: claude\n  model: claude-haiku-4\n", &[]);
     // On this machine nothing is paid.
     check("provider:\n  ollama:\n    model: other\n", &[]);
-    // A limit that somebody set holds: without a price the run does not begin.
+    // A limit that was set explicitly holds: without a price the run does not begin.
     check("provider:\n  openai:\n    model: other\nconstraints: {maxCostUsd: 5}\n", &[]);
     let text = "name: a\nsystemPrompt: x\ntools: {allowed: [Read]}\nprovider:\n  model: other\n";
     let agent = TestProject::new(&[(".rawko/agents/a.yaml", text)]);

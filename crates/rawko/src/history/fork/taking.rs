@@ -228,7 +228,8 @@ fn all_shared(stamped: &Stamped) -> Cow<'_, Stamped> {
 }
 
 impl Taken {
-    /// A beginning of its own: `event`, made of what the other session had at record `last`. Nothing has come of it yet.
+    /// A beginning of its own: `event`, made of what the other session had at record `last`. Nothing has followed from
+    /// it yet.
     pub(super) fn anew(event: Stamped, last: u64) -> Self {
         let (event, step, begun, is_look, shared) = (Some(event), None, false, false, None);
         let first = TakenEvent { seq: 0, event, step, begun, is_look, shared };

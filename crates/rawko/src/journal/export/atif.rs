@@ -259,7 +259,7 @@ impl Writer {
         let ModelReply { call: ModelCall { purpose, model, .. }, message, usage, .. } = reply;
         let metrics = self.metrics(&model, &usage);
         let (agent, what) = match purpose {
-            // Their answers are told with the decision.
+            // Their answers are reported with the decision.
             Purpose::Select | Purpose::Evaluate => {
                 self.deciding.push((model, metrics));
                 return;

@@ -1,4 +1,4 @@
-//! The transcript as Markdown. What comes from outside stands in fences that it cannot close, in quotes, or escaped.
+//! The transcript as Markdown. Text from outside is put in fences that it cannot close, in quotes, or escaped.
 
 use rawko_core::machine::Plan;
 use rawko_core::message::ToolCall;

@@ -102,7 +102,7 @@ impl Transcript {
     }
 }
 
-/// What the transcript has: the arbiter's answers stand in its decisions.
+/// What the transcript has: the arbiter's answers are in its decisions.
 fn is_exported(entry: &Entry) -> bool {
     match &entry.fact {
         Fact::ModelReplied(reply) => {
