@@ -18,7 +18,7 @@ use crate::keyboard::Keyboard;
 
 /// How long the question stands there before an answer counts.
 const SHOWN: Duration = Duration::from_millis(300);
-/// How often the reader looks whether somebody else has answered.
+/// How often the reader checks whether someone else has answered.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 /// The longest line that is read.
 const LONGEST: usize = 1_000;
@@ -41,7 +41,7 @@ async fn asked(console: Console, keyboard: &Keyboard) -> Option<bool> {
     if keyboard.is_open() {
         return keyboard.answer().await;
     }
-    // Dropped with this future: when somebody else has answered, or the run ends.
+    // Dropped with this future: when someone else has answered, or the run ends.
     let open = Open(Arc::new(AtomicBool::new(true)));
     let flag = Arc::clone(&open.0);
     let read = tokio::task::spawn_blocking(move || {
@@ -106,7 +106,7 @@ fn answer(input: BorrowedFd<'_>, open: &AtomicBool, prompt: &mut dyn FnMut()) ->
     }
 }
 
-/// A line; `None` at the end of the input, or once nobody waits for it any more.
+/// A line; `None` at the end of the input, or once nothing waits for it any more.
 fn line(input: BorrowedFd<'_>, open: &AtomicBool) -> Option<String> {
     let mut line = Vec::new();
     while open.load(Ordering::Relaxed) {

@@ -183,7 +183,7 @@ pub(crate) fn asks_for_build(arguments: &[OsString]) -> bool {
     version && verbose
 }
 
-/// Where `-c` stands for the command `continue`: among the options, before or after the words of a task.
+/// Where `-c` means the command `continue`: among the options, before or after the words of a task.
 fn continue_flag(cli: &clap::Command, arguments: &[OsString]) -> Option<usize> {
     let mut is_task = false;
     let mut place = 1;

@@ -17,7 +17,7 @@ const LOOK: Duration = Duration::from_millis(300);
 const TASK_CHARS: usize = 80;
 
 /// Prepares a run with `begin`, again and again until nothing else runs in the folder. The configuration is read anew each
-/// time, because the other session may have changed it. `begin` is told whether it is the first time.
+/// time, because the other session may have changed it. `begin` gets whether it is the first time.
 ///
 /// # Errors
 /// What `begin` returns, or if the user stops the waiting.

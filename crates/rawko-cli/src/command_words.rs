@@ -346,7 +346,7 @@ fn has(words: &str, word: &str) -> bool {
     words.split(' ').any(|it| it == word)
 }
 
-/// Whether `word` follows commands and stands in no sentence: a flag, an id, `all`, `last`, this folder.
+/// Whether `word` follows commands and is not part of a sentence: a flag, an id, `all`, `last`, this folder.
 fn is_argument(word: &str) -> bool {
     let digits = word.trim_start_matches('#');
     let is_hash = || {

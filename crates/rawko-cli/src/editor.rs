@@ -89,7 +89,7 @@ mod tests {
         let below = format!("{SCISSORS}\n{EXPLANATION}");
         assert_eq!(cut(&format!("\n# Fix it\n\n- one\n\n{below}")), "# Fix it\n\n- one");
         assert_eq!(cut(&format!("\n\n{below}")), "");
-        // Whoever removes the line means all of it.
+        // A user who removes the line means all of the text.
         assert_eq!(cut("fix it\n"), "fix it");
     }
 }

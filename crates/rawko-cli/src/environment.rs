@@ -41,7 +41,8 @@ impl ProcessEnv {
         std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
     }
 
-    /// The first program with this name in `PATH` that does not lie in the project: what lies there is the project's own.
+    /// The first program with this name in `PATH` that is outside the project: programs inside it are the project's
+    /// own.
     pub(crate) fn program_outside(self, name: &str, project: &Path) -> Option<PathBuf> {
         let project = project.canonicalize().unwrap_or_else(|_| project.to_owned());
         let folders = self.search_path().into_iter().filter(|folder| folder.is_absolute());

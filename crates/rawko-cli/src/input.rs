@@ -29,7 +29,7 @@ const LONGEST_FILE: u64 = 16 * 1024 * 1024;
 const MOST_FILES: usize = 20;
 /// How long the first byte of a pipe is waited for, in seconds.
 const PATIENCE: i64 = 3;
-/// How often a pipe is looked at that nobody has opened for writing.
+/// How often a pipe is checked that has no writer yet.
 const LOOK: Duration = Duration::from_millis(50);
 /// What piped input is called.
 const PIPED: &str = "standard input";
@@ -236,8 +236,7 @@ fn leads_out(project: Option<&Path>, path: &Path) -> Option<PathBuf> {
     path.canonicalize().ok().filter(|real| is_within && !real.starts_with(&project))
 }
 
-/// What comes from a pipe, such as one that the shell makes of `<(command)`. One that nobody opens for writing is not waited
-/// for.
+/// The data from a pipe, such as one that the shell makes of `<(command)`. A pipe without a writer is not waited for.
 fn of_pipe(workspace: &Workspace, name: &str, path: &Path) -> std::io::Result<Option<Vec<u8>>> {
     let flags = OFlags::NONBLOCK.bits().cast_signed();
     let mut pipe = File::options().read(true).custom_flags(flags).open(path)?;
@@ -246,7 +245,7 @@ fn of_pipe(workspace: &Workspace, name: &str, path: &Path) -> std::io::Result<Op
     let (mut bytes, mut buffer, mut is_told) = (Vec::new(), vec![0; 64 * 1024], false);
     loop {
         match pipe.read(&mut buffer) {
-            // Nobody has opened it yet.
+            // It has no writer yet.
             Ok(0) if bytes.is_empty() && !is_told && Instant::now() < deadline => {
                 std::thread::sleep(LOOK);
             }
@@ -261,7 +260,7 @@ fn of_pipe(workspace: &Workspace, name: &str, path: &Path) -> std::io::Result<Op
                     return Ok(None);
                 }
             }
-            // Somebody has, and may take long.
+            // It has a writer, which may take long.
             Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                 let ready = [PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)];
                 let wait = Timespec { tv_sec: PATIENCE, tv_nsec: 0 };

@@ -120,7 +120,7 @@ impl Keyboard {
         answer.await.ok()
     }
 
-    /// Whether somebody waits for an answer.
+    /// Whether a question waits for an answer.
     pub(crate) fn is_asked(&self) -> bool {
         self.shared().question.as_ref().is_some_and(|question| !question.is_closed())
     }
@@ -132,15 +132,15 @@ impl Keyboard {
         }
     }
 
-    /// The line that somebody types in the view behind `prompt`, with `above` above the view. `None` if they decline, or the
-    /// view ends.
+    /// The line that the user types in the view after `prompt`, with `above` above the view. `None` if they decline, or
+    /// the view ends.
     pub(crate) async fn line(&self, above: Vec<String>, prompt: &str) -> Option<String> {
         let (answer, given) = oneshot::channel();
         self.shared().line = Some(LineQuestion { above, prompt: prompt.to_owned(), answer });
         given.await.ok().flatten()
     }
 
-    /// The prompt of the line that somebody waits for, and what is to be shown above the view and was not yet.
+    /// The prompt of the line that is waited for, and the lines that are still to be shown above the view.
     pub(crate) fn asks_line(&self) -> Option<(Vec<String>, String)> {
         let mut shared = self.shared();
         let question = shared.line.as_mut().filter(|question| !question.answer.is_closed())?;

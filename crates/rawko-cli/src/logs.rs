@@ -57,8 +57,8 @@ pub(crate) fn start(environment: ProcessEnv) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The file for the logs. Whoever may write its folder cannot have another file written instead: a link is not followed, and
-/// a named pipe is not waited for.
+/// The file for the logs. A user who may write to its folder cannot have another file written instead: a link is not
+/// followed, and a named pipe is not waited for.
 fn opened(path: &str) -> Result<File, String> {
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let mut options = OpenOptions::new();

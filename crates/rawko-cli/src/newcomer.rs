@@ -1,4 +1,4 @@
-//! The first run of somebody who has configured no provider: what was found on this machine, and what to do next.
+//! The first run of a user who has configured no provider: what was found on this machine, and what to do next.
 
 use rawko::{ModelPlace, PlaceKind, Rawko};
 
@@ -17,7 +17,7 @@ the shortest ways to a model:
 then run the task again. A whole run without any model: rawko demo
 all that was looked at: rawko doctor";
 
-/// The provider that a run uses where nobody has chosen one.
+/// The provider that a run uses if the user has chosen none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundProvider {
     /// Its name.
@@ -60,7 +60,7 @@ pub(crate) fn choose(
     Ok(Some(FoundProvider { provider, model: place.model.clone() }))
 }
 
-/// The line that says what a run uses that nobody has chosen.
+/// The line that says what a run uses without the user's choice.
 fn using(provider: &str, place: &str, model: Option<&str>) -> String {
     let with = model.map(|model| format!(" with the model {}", clean_line(model))).unwrap_or_default();
     let (provider, place) = (clean_line(provider), clean_line(place));

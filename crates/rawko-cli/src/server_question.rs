@@ -1,5 +1,5 @@
 //! Questions of MCP servers to the person at the terminal (elicitation): a few values, one after the other, or a visit to an
-//! address. Where nobody is at a terminal, the server is told that the person declines.
+//! address. Without a person at a terminal, rawko tells the server that the person declines.
 
 use std::sync::Arc;
 

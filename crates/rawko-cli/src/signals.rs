@@ -70,8 +70,8 @@ impl SuspendSignal {
     }
 }
 
-/// Stops this process until somebody continues it. To be called on the main thread, which the kernel then stops before
-/// this returns; it stops other threads a moment later.
+/// Stops this process until it is continued. To be called on the main thread, which the kernel then stops before this
+/// returns; it stops other threads a moment later.
 pub(crate) fn stop_here() {
     use rustix::process::{Signal, getpid, kill_process};
     let _ = kill_process(getpid(), Signal::STOP);

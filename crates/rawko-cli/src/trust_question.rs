@@ -1,4 +1,4 @@
-//! The first start in a folder that brings its own configuration, with somebody at the terminal: one question.
+//! The first start in a folder that brings its own configuration, with a person at the terminal: one question.
 //!
 //! What is trusted is what was shown: the digest is taken with the claims, and the configuration is read and compared
 //! again afterwards. Without a terminal nothing is asked and the folder is refused.
@@ -17,7 +17,7 @@ use crate::workspace::Workspace;
 const PATIENCE: usize = 5;
 
 impl Workspace {
-    /// Builds it, and asks for trust first where that is needed and somebody is there to give it.
+    /// Builds it, and asks for trust first if that is needed and a person is there to give it.
     pub(crate) fn build(&self, builder: RawkoBuilder) -> Result<Rawko, Failure> {
         match builder.clone().build() {
             Err(error @ rawko::Error::Untrusted { .. }) => {

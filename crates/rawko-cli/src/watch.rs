@@ -43,8 +43,8 @@ pub(crate) struct Ended {
 }
 
 impl Ended {
-    /// Gives the telemetry of the run a moment to be sent, and says what was not. To be called when everything else is told: a
-    /// collector may be slow or gone.
+    /// Gives the telemetry of the run a moment to be sent, and says what was not. Call it after everything else was
+    /// reported: a collector may be slow or gone.
     pub(crate) fn send_telemetry(&mut self, console: &Console) {
         let Some(problem) = self.telemetry.take().and_then(|end| end.wait(LAST_SPANS)) else { return };
         let warning = console.error_paint().warning("warning:");

@@ -1,4 +1,4 @@
-//! Two things that must not slow down as a run grows: what the arbiter is told, and an append to the journal.
+//! Two things that must not slow down as a run grows: what the arbiter reads, and an append to the journal.
 
 use std::time::{Duration, Instant};
 

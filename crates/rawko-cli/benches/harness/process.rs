@@ -15,7 +15,7 @@ pub(crate) struct Process {
 pub(crate) struct Sample {
     /// Nanoseconds on a processor, all threads, in and out of the kernel; children not counted.
     pub(crate) cpu_ns: u64,
-    /// Kilobytes of memory that no file stands behind.
+    /// Kilobytes of memory without a file behind it.
     pub(crate) anonymous_kb: u64,
     /// Most kilobytes resident so far, the binary's own pages included.
     pub(crate) peak_kb: u64,
@@ -55,7 +55,7 @@ impl Process {
     }
 }
 
-/// The number behind `name` at the beginning of a line.
+/// The number after `name` at the beginning of a line.
 fn figure(text: &str, name: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix(name));
     line.and_then(|rest| rest.split_whitespace().next()).and_then(|number| number.parse().ok()).unwrap_or(0)

@@ -11,7 +11,7 @@ use crate::sandbox;
 use crate::server::{Log, Request};
 use crate::trial::Measured;
 
-/// Turns that are told together.
+/// Turns that are reported together.
 const BUCKET: usize = 50;
 
 /// Everything that was measured.

@@ -14,7 +14,7 @@ use crate::reporters::Verbosity;
 use crate::run_args::SharedRunArgs;
 use crate::workspace::Workspace;
 
-/// The least characters of a part of an id that is told from a word of a task.
+/// The least number of characters by which a part of an id differs from a word of a task.
 const SHORTEST_PART: usize = 4;
 
 /// Options of `rawko continue`.

@@ -258,7 +258,7 @@ fn schema(tool: Option<&ListedTool>) -> String {
         .unwrap_or_default()
 }
 
-/// A text on one line. What does not fit is said: nobody is to approve what they cannot see.
+/// A text on one line. It says if something does not fit, because users must not approve what they cannot see.
 fn whole(text: &str) -> String {
     let text = clean_line(text);
     match text.chars().count() {

@@ -58,7 +58,7 @@ fn prepare(workspace: &Workspace, arguments: &ResumeArgs) -> Result<Run, Failure
 }
 
 /// The failure, with the whole command that is not refused where options are missing. If the command line names no
-/// session, its id goes behind the word `after`.
+/// session, its id goes after the word `after`.
 pub(super) fn refused(error: rawko::Error, after: Option<&str>) -> Failure {
     let (session, missing) = match &error {
         rawko::Error::UntrustedJournal { session, again, .. } if !again.is_empty() => {

@@ -192,7 +192,7 @@ fn since(text: &str, clock: Clock) -> Result<Timestamp, Failure> {
         return Ok(at);
     }
     match time_span(text) {
-        // A plain number would be seconds, which nobody means here.
+        // A plain number would be seconds, which users do not mean here.
         Ok(span) if !text.bytes().all(|byte| byte.is_ascii_digit()) => {
             Ok(Timestamp(clock.now().0.saturating_sub(span.as_ms())))
         }

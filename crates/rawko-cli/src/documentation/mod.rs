@@ -27,7 +27,7 @@ struct Page {
 struct Block {
     /// The page and the line where it begins.
     place: String,
-    /// What stands behind the fence: the language first.
+    /// The words after the fence: the language first.
     info: String,
     text: String,
 }

@@ -43,7 +43,7 @@ fn keys(mut schema: Value) -> String {
     rows
 }
 
-/// The rows of all keys of an object, and of what lies in them.
+/// The rows of all keys of an object, and of the keys inside them.
 fn write_keys(page: &mut String, root: &Value, schema: &Value, path: &str) {
     for part in parts(root, schema) {
         for (key, inner) in part["properties"].as_object().into_iter().flatten() {

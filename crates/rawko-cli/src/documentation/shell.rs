@@ -14,7 +14,7 @@ use clap::error::ErrorKind;
 use super::{Block, ROOT, blocks, pages};
 use crate::arguments::{Cli, asks_for_build, with_command};
 
-/// Programs that the documentation may name. A new one is added here once somebody has checked that it is the right one.
+/// Programs that the documentation may name. Check that a new one is the right one before you add it here.
 const PROGRAMS: &[&str] = &[
     "cargo",
     "copilot",

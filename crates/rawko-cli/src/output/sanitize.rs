@@ -50,7 +50,7 @@ impl Sanitizer {
                 ']' | 'P' | 'X' | '^' | '_' => Within::String { read: 0 },
                 ' '..='/' => Within::Intermediate,
                 '0'..='~' => Within::Text,
-                // ESC was alone: what follows stands for itself.
+                // ESC was alone: what follows is ordinary text.
                 _ => text(c, out),
             },
             Within::Intermediate => match c {

@@ -15,7 +15,7 @@ pub(crate) struct Json {
 }
 
 impl Json {
-    /// To standard output; `progress` is told what happens meanwhile.
+    /// To standard output; `progress` gets what happens in the meantime.
     pub(crate) fn new(console: Console, progress: Option<Box<dyn Reporter + Send>>) -> Self {
         Self { console, progress }
     }

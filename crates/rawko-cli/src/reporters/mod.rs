@@ -98,8 +98,8 @@ pub(crate) enum OutputFormat {
     StreamJson,
 }
 
-/// The reporter for this format, verbosity and console. `asks` says that somebody may be asked for
-/// something. A view on a terminal takes keys, if there is a run to `steer`.
+/// The reporter for this format, verbosity and console. `asks` says that a person may be asked for something. A view on
+/// a terminal takes keys, if there is a run to `steer`.
 pub(crate) fn reporter(
     console: Console,
     format: OutputFormat,

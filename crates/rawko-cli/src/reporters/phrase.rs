@@ -63,7 +63,8 @@ pub(super) fn arguments(tool: &str, input: &Value) -> String {
     truncate(&escaped_line(&shown), ARGUMENT_CHARS)
 }
 
-/// The most of a call that is shown in a question. What does not fit is said: nobody is to allow what they cannot see.
+/// The most of a call that is shown in a question. The question says if something does not fit, because users must not
+/// allow what they cannot see.
 const QUESTION_CHARS: usize = 4_000;
 
 /// A question to a person: who wants what, why it was refused, and until when an answer counts.

@@ -12,7 +12,7 @@ use crate::output::{Clock, clean};
 /// Writes the error that the run ends with.
 pub(crate) struct Quiet {
     console: Console,
-    /// Whether somebody may be asked for something.
+    /// Whether a person may be asked for something.
     asks: bool,
 }
 
@@ -33,7 +33,7 @@ impl Reporter for Quiet {
                 }
                 None => Ok(()),
             },
-            // Somebody has to answer.
+            // A person has to answer.
             RunEvent::Note(Note::ApprovalRequested(question)) if self.asks => {
                 let label = self.console.error_paint().warning("approval needed:");
                 self.console.write_error(&format!("{label} {}\n", phrase::question(question, Clock::local())))

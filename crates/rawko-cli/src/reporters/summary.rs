@@ -299,7 +299,7 @@ impl Summary {
         self.to_continue()
     }
 
-    /// How later runs learn from one like this, which made red checks green, where nobody has decided about it.
+    /// How later runs can learn from one like this, which made red checks green, if the user has not decided about it.
     fn to_learn(&self) -> String {
         match &self.no_memories {
             Some(folder) if self.outcome.proof == Some(Proof::Task) => {

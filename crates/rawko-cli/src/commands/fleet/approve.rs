@@ -39,7 +39,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &ApproveArgs) -> Result<Exit
             let message = format!("task {name} asks another question than `{}`", clean_line(named));
             return Err(Failure::new(Exit::Failed, message));
         }
-        // Nobody says yes to what he may not have seen.
+        // A user must not say yes to something that they may not have seen.
         if answer != Some(Answer::No) {
             if !can_ask() {
                 return Err(Failure::usage("nothing was answered").with_hint("the line above says how"));

@@ -28,7 +28,7 @@ pub(super) struct Target {
     pub(super) store: SharedStore,
     /// Where the engine is, for people.
     pub(super) address: String,
-    /// Whether nobody named the store: then it is this user's, on this machine.
+    /// Whether no store was named: then it is this user's, on this machine.
     pub(super) has_default_store: bool,
     /// How long a worker may be silent before its step is another one's, if the configuration says so.
     pub(super) takeover: Option<TimeSpan>,
@@ -99,7 +99,7 @@ impl Target {
 
 const STORES: &str = "--store takes an absolute path that all workers share, or s3://bucket/prefix";
 
-/// What somebody named.
+/// What the user named.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Named {
     address: Option<String>,

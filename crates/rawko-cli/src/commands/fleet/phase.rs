@@ -33,7 +33,7 @@ impl Phase {
             },
             EngineState::Cancelled if has_begun => Self::Released,
             EngineState::Cancelled => Self::Cancelled,
-            // It has an end, and nobody could say which.
+            // It has ended, but it is not known how.
             EngineState::Completed | EngineState::Failed | EngineState::Terminated => Self::Broken,
         }
     }

@@ -1,4 +1,4 @@
-//! `rawko worker`: takes steps of tasks from the queues of a fleet until it is told to stop.
+//! `rawko worker`: takes steps of tasks from the queues of a fleet until it is asked to stop.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ use crate::signals::StopSignals;
 use crate::watch::block_on_threads;
 use crate::workspace::{Workspace, builder_of};
 
-/// After so long without the server, somebody who looks on is told what is waited for.
+/// After this time without the server, rawko tells a user at the terminal what it waits for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) fn run(workspace: &Workspace, arguments: WorkerArgs) -> Result<Exit, Failure> {
@@ -71,7 +71,7 @@ async fn until_stopped(console: Console, settings: WorkerSettings, line: String)
         let is_ready = Arc::clone(&is_ready);
         move || {
             is_ready.store(true, Ordering::Relaxed);
-            // If nobody reads it, the work goes on all the same.
+            // If it is not read, the work goes on all the same.
             let _ = console.line(&line);
         }
     };

@@ -181,7 +181,7 @@ pub(super) fn check(workspace: &Workspace, agent: Option<&str>, file: &Path) -> 
 /// Whose rights count where a line does not say otherwise.
 struct Judge<'a> {
     rawko: &'a Rawko,
-    /// The agent; without one, whoever has all tools and what a line grants.
+    /// The agent; if there is none, calls are judged with all tools and what a line grants.
     agent: Option<&'a LoadedAgent>,
     registry: &'a ToolRegistry,
     /// What confines commands here, if something does.
