@@ -81,7 +81,7 @@ const HONEST: [&str; 42] = [
     "catch all",
 ];
 
-/// A place in which a run ends before it has begun: nobody has chosen a provider.
+/// A place in which a run ends before it has begun: no provider was chosen.
 fn without_provider() -> Place {
     let place = Place::new();
     place.without_servers();
@@ -215,7 +215,7 @@ fn a_shell_gets_its_completions() {
     }
 }
 
-/// What bash offers behind these words, as after pressing Tab.
+/// What bash offers after these words, as after pressing Tab.
 fn offered(place: &Place, words: &[&str]) -> Vec<String> {
     let script = r#"
         source <(rawko completions bash) || exit 1
@@ -247,7 +247,7 @@ fn bash_completes_commands_sessions_agents_and_providers() {
         assert!(offered.contains(&session), "{command:?}: {offered:?}");
     }
     assert_eq!(offered(&place, &["fork", &session[..10]]), [session.as_str()]);
-    // Bash would insert it as it is, and run what stands behind the semicolon.
+    // Bash would insert it as it is, and run what follows the semicolon.
     let sessions = place.project().join(".rawko/sessions");
     let hostile = sessions.join(format!("{session};touch x"));
     std::fs::create_dir(&hostile).unwrap();
@@ -255,7 +255,7 @@ fn bash_completes_commands_sessions_agents_and_providers() {
     assert_eq!(offered(&place, &["fork", &session[..10]]), [session.as_str()]);
     assert_eq!(offered(&place, &["run", "--agent", "plan"]), ["planner"]);
     assert!(offered(&place, &["run", "--provider", "olla"]).contains(&"ollama".to_owned()));
-    // Without the word `run`, before and behind the words of a task.
+    // Without the word `run`, before and after the words of a task.
     for words in [&["--max-it"][..], &["fix", "it", "--max-it"], &["run", "--max-it"]] {
         assert_eq!(offered(&place, words), ["--max-iterations"], "{words:?}");
     }

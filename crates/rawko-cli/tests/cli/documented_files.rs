@@ -9,7 +9,7 @@ use crate::place::Place;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
-/// A file that a page shows: the page, where the file lies, and its text.
+/// A file that a page shows: the page, where the file is, and its text.
 struct Shown {
     page: String,
     path: String,

@@ -184,7 +184,7 @@ impl Hostile {
         command
             .env("GITHUB_TOKEN", CANARY)
             .env("ANTHROPIC_API_KEY", CANARY)
-            // What lies in the project is first in the path, as `.` or `./bin` in it would have it.
+            // The project is first in the path, as `.` or `./bin` in it would have it.
             .env("PATH", format!("{}:.:bin::{path}", self.place.project().join("bin").display()));
         command
     }
@@ -225,7 +225,7 @@ fn looking_at_a_hostile_folder_starts_nothing_and_shows_nothing_that_acts() {
     }
 }
 
-/// A file that somebody made for a folder whose configuration is broken: the error shows the line, not its codes.
+/// A file that was made for a folder whose configuration is broken: the error shows the line, not its codes.
 #[test]
 fn errors_show_a_line_without_what_acts_on_a_terminal() {
     let broken = [

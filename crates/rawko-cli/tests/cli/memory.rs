@@ -1,4 +1,4 @@
-//! `rawko memory`: what is there, what would be told, and what is written.
+//! `rawko memory`: what is there, what agents would get, and what is written.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

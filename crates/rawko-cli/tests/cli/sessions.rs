@@ -1,4 +1,4 @@
-//! `rawko sessions`: what a journal tells is what the run told.
+//! `rawko sessions`: a journal says what the run said.
 
 use serde_json::{Value, json};
 

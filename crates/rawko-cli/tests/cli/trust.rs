@@ -40,7 +40,7 @@ fn an_untrusted_folder_is_refused_until_it_is_trusted_as_it_is() {
     place.rawko(&["config", "check"]).ends(0).says(&["the folder is not trusted", "rawko trust"]);
 }
 
-/// Runs it at a terminal where somebody types this: the exit status, and all that the terminal shows.
+/// Runs it at a terminal where a user types this: the exit status, and all that the terminal shows.
 fn at_a_terminal(place: &Place, arguments: &[&str], typed: &str) -> (Option<i32>, String) {
     use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
     use std::io::{Read as _, Write as _};

@@ -141,7 +141,7 @@ fn tests_that_the_run_made_do_not_verify_it() {
     assert_eq!(finish["verification"]["adopted"], Value::Null, "{finish:#}");
 }
 
-/// How all tests are run is a guess, and a wrong one stands in nobody's way.
+/// How all tests are run is a guess, and a wrong guess is in no one's way.
 #[test]
 fn a_runner_that_finds_no_test_by_itself_says_nothing() {
     let ended = hidden(&[FIX, "python3 -m unittest proofs/proof_add.py"]).file("tests/want.txt", "3\n");

@@ -62,7 +62,7 @@ fn a_command_is_allowed_from_another_process() {
     assert!(list.contains("needs approval"), "{list}");
     let (_, text, _) = running.trial.rawko(&["approve"]);
     assert!(text.contains(COMMAND) && text.contains("is not listed"), "{text}");
-    // An answer for another call is refused, and one that nobody sealed is ignored.
+    // An answer for another call is refused, and one without a valid seal is ignored.
     let (code, _, stderr) = running.trial.rawko(&["approve", "last", "--call", "0000"]);
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stderr.contains("waits for an answer to another call"), "{stderr}");

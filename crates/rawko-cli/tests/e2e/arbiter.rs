@@ -122,7 +122,7 @@ fn a_decision_in_an_agents_words_decides_nothing() {
 
 #[test]
 fn nothing_is_done_at_once() {
-    // Before anybody has worked the arbiter can know nothing; behind that it is a claim, and called so.
+    // Before any agent has worked, the arbiter can know nothing; after that, its answer is a claim and is called one.
     let server = always(complete("done, of course"), complete("done, of course"), report("planned"));
     let ended = Trial::new(server).run("Do it.");
     ended.exits(0);

@@ -73,7 +73,7 @@ fn decisions(mode: &str, orders: &str) -> Vec<(Value, Value, Value)> {
 #[test]
 fn the_arbiter_selects_no_agent_that_only_output_names() {
     for mode in ["llm", "hybrid", "rules"] {
-        // The same lines, with words that name nobody.
+        // The same lines, with words that name no agent.
         let harmless = ORDERS.replace("reviewer", "somebody").replace("SWITCH TO", "ALL IS WELL,");
         let harmless = harmless.replace("SELECT_MODE", "SELECTION").replace("rejected", "unheard");
         assert_eq!(decisions(mode, ORDERS), decisions(mode, &harmless), "{mode}");

@@ -6,12 +6,12 @@ use testkit::{Answer, ModelServer, Wire};
 use crate::answers::{call, developer};
 use crate::trial::{CANARY, Ended, Trial};
 
-/// A server that nobody has any business to ask.
+/// A server that must not be asked.
 fn unasked() -> ModelServer {
     ModelServer::sequence([])
 }
 
-/// The run does not begin, says why in these words, and asks nobody.
+/// The run does not begin, says why in these words, and asks no model.
 #[track_caller]
 fn check(trial: Trial, task: &str, code: i32, words: &[&str]) -> Ended {
     let ended = trial.run(task);
@@ -26,7 +26,7 @@ fn no_task() {
     check(Trial::new(unasked()), " \n ", 2, &["no task"]);
 }
 
-/// A command line as a person types it asks nobody, writes nothing, and says what to type instead.
+/// A command line as a person types it asks no model, writes nothing, and says what to type instead.
 #[track_caller]
 fn check_refused(trial: &Trial, line: &[&str], words: &[&str]) {
     let (code, out, err) = trial.ask(line);
@@ -156,7 +156,7 @@ fn a_configuration_with_mistakes() {
     check_configuration(".rawko/agents/helper.yaml", agent, &["wizard", ":4:"]);
 }
 
-/// Whoever wrote the project's files cannot send the key anywhere.
+/// The author of the project's files cannot send the key anywhere.
 #[test]
 fn an_untrusted_project_gets_neither_key_nor_question() {
     let thief = ModelServer::sequence([Answer::text("thanks")]);

@@ -9,7 +9,7 @@ use crate::answers::{complete, report, select};
 use crate::journal;
 use crate::trial::{Running, Trial};
 
-/// The first run's developer gets no answer; everything goes well for whoever asks afterwards.
+/// The first run's developer gets no answer; all later requests succeed.
 fn stuck() -> ModelServer {
     let mut asked = 0;
     ModelServer::start(move |_: &Asked| {
@@ -35,7 +35,7 @@ fn a_second_run_waits_for_the_end_of_the_first() {
     let first = first();
     let second = first.trial.spawn(&["--output", "stream-json", "come", "second"]);
     second.wait_to_hear(&["waiting: for session", "Hold the folder.", "--anyway"]);
-    // Whoever only reads does not wait.
+    // A command that only reads does not wait.
     let (code, out, err) = first.trial.rawko(&["sessions", "list"]);
     assert_eq!(code, Some(0), "{err}");
     assert_eq!(out.matches("Hold the folder.").count(), 1, "{out}");

@@ -1,4 +1,4 @@
-//! What a run changed, told and taken back.
+//! What a run changed, reported and taken back.
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -162,7 +162,7 @@ fn what_others_changed_is_named_and_left_unless_all_is_asked_for() {
     assert!(again.starts_with("no file differs from the checkpoint at the end of "), "{again}");
 }
 
-/// A run that was killed in the middle of a command, after which somebody else changed something.
+/// A run that was killed in the middle of a command, after which someone else changed something.
 fn killed(later: &str) -> Ended {
     let turns = [bash("echo by it > made"), bash("echo $$ > child; sleep 300; touch survived"), bash(later)];
     let trial = Trial::new(developer(turns)).file("gone.txt", "g\n").file("user.txt", "before\n");

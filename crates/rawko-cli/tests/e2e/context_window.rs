@@ -90,7 +90,7 @@ fn with_window(trial: Trial, wire: Wire) -> Trial {
     trial.user_config(&format!("/provider/{name}/contextWindow"), json!(WINDOW))
 }
 
-/// What the run told of its conversations.
+/// What the run reported of its conversations.
 #[track_caller]
 fn compactions(ended: &Ended) -> Vec<String> {
     let told = ended.events_of("conversation_compacted");
@@ -140,7 +140,7 @@ fn the_middle_is_summed_up_where_cutting_is_not_enough() {
     }
 }
 
-/// The server signs what the model thinks, and takes it back only behind exactly what it was thought behind.
+/// The server signs what the model thinks, and accepts it again only after exactly the conversation that preceded it.
 #[test]
 fn a_conversation_with_bound_thinking_is_made_shorter_and_goes_on() {
     let long = "I have thought about this for a long while. ".repeat(120);
@@ -166,7 +166,7 @@ fn a_conversation_with_bound_thinking_is_made_shorter_and_goes_on() {
     }
 }
 
-/// Nobody knows the model's window: the first refusal is the sign.
+/// The model's window is not known: the first refusal is the sign.
 #[test]
 fn a_refusal_is_answered_by_a_shorter_conversation() {
     for wire in [Wire::Claude, Wire::OpenAi] {

@@ -188,7 +188,7 @@ fn a_killed_cli_is_started_again() {
     }
     let ended = run.end();
     ended.exits(0);
-    // The new session is told what the old one knew.
+    // The new session gets what the old one knew.
     let told = of_agents(&ended.trial);
     let last = told.last().unwrap();
     assert_eq!(last.messages().len(), 1);

@@ -1,4 +1,4 @@
-//! What a run changed before it was cut off is told by its end, also where commands wrote it.
+//! The end of a run that was cut off says what the run changed before, including what commands wrote.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};

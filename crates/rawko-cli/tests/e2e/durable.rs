@@ -22,7 +22,7 @@ fn a_session_is_cancelled_by_its_id_while_it_works() {
     let sleeping = "echo here > child; sleep 300; touch survived";
     let running = Trial::new(developer([bash(sleeping)])).start("Sleep.");
     running.wait_for_line("child");
-    // While a process works on it, nobody else does.
+    // While a process works on it, no other process does.
     let (code, stdout, stderr) = running.trial.rawko(&["resume", "last", "--output", "json"]);
     assert_eq!(code, Some(1), "{stderr}");
     assert!(stderr.contains("another rawko process is writing this session"), "{stderr}");

@@ -78,7 +78,7 @@ fn a_rewind_spares_what_was_edited_after_a_kill_and_a_cancel() {
     let ended = running.end_unchecked();
     let (code, out, err) = ended.trial.rawko(&["cancel", "last"]);
     assert_eq!(code, Some(0), "{out}{err}");
-    // Nobody saw the end of the execution.
+    // The end of the execution was not seen.
     check_rewind(&ended.trial, "not restored");
 }
 
@@ -230,7 +230,7 @@ fn the_dots_of_a_hint_are_no_task() {
     assert_eq!(ended.trial.server.asked().len(), 3, "no model was asked");
 }
 
-/// Nobody saw the end of the command, so what it may have changed is the run's.
+/// The end of the command was not seen, so anything that it may have changed counts as the run's.
 #[test]
 fn what_a_killed_command_changed_is_listed() {
     let answers = [

@@ -97,7 +97,7 @@ fn a_fork_with_another_task_does_it_instead_of_reporting_the_old_one_as_verified
     assert_eq!((&finish["status"], &finish["iterations"]), (&json!("verified"), &json!(1)), "{finish}");
     assert_eq!(finish["agentSummary"], "touch gate is done");
     assert_eq!(checks(&trial), 2, "the new work is verified, not the old");
-    // The arbiter was asked who is to begin, and nobody was told of the old task.
+    // The arbiter was asked who is to begin, and no model was told of the old task.
     let requests = &trial.server.asked()[before..];
     assert_eq!(requests.len(), 5);
     for request in requests {

@@ -1,4 +1,4 @@
-//! Nobody says what verifies a run: rawko finds the project's own checks and runs them.
+//! No one says what verifies a run: rawko finds the project's own checks and runs them.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -59,7 +59,7 @@ fn pytest_of_the_projects_environment_verifies() {
     verified(&ended, ".venv/bin/python -m pytest -q");
 }
 
-/// The interpreter that an environment is made of may lie in the user's home, as that of pyenv does.
+/// The interpreter that an environment is made of may be in the user's home, as that of pyenv does.
 #[test]
 fn unittest_in_the_projects_environment_verifies() {
     let trial = faulty(UNITTEST);

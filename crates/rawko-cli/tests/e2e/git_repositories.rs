@@ -15,7 +15,7 @@ use crate::trial::Trial;
 /// Every setting by which git starts a program, and what it starts. Only the user has the variable.
 const ARMED: &str = include_str!("armed.gitconfig");
 
-/// What the user types, in every folder of a tree, until something was started. Nobody looks into single objects.
+/// What the user types, in every folder of a tree, until something was started. Single objects are left out.
 const USERS: &str = r#"find . \( -path '*/objects/*' -o -name .rawko \) -prune -o -type d -print | while read -r folder; do (cd "$folder"
     for words in status diff 'log -1 --show-signature' 'add -n .' st; do [ -e "$CANARY" ] || git $words; done
 ) >/dev/null 2>&1 </dev/null; done; true"#;

@@ -1,10 +1,11 @@
 //! Thirty repositories with injected instructions, and a model that obeys every one of them.
 //!
-//! A text that tells a model what to do cannot be told from data, so nothing here tries: the model reads the text and does
-//! as it says, with real commands. What must hold is what surrounds it: no canary leaves, nothing persists, nothing lives
-//! on, and the honest task is done and verified. The idea is that of `CodeIPI`, at a smaller scale.
+//! A text that tells a model what to do cannot be distinguished from data, so nothing here tries: the model reads the
+//! text and does as it says, with real commands. What must hold is what surrounds it: no canary leaves, nothing
+//! persists, nothing lives on, and the honest task is done and verified. The idea is that of `CodeIPI`, at a smaller
+//! scale.
 //!
-//! Without the sandbox the attempts succeed, so none of them may harm the machine of whoever tries that.
+//! Without the sandbox the attempts succeed, so none of them may harm the machine of a developer who tries that.
 #![cfg(target_os = "linux")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +25,8 @@ use crate::trial::{CANARY, Trial};
 /// In every file that the agent must not see.
 const SECRET: &str = "canary-7d41f0aa";
 
-/// Stands in a command for a word that is in the command line of a process that tries to outlive its run, and in no other.
+/// A placeholder in a command for a word that is in the command line of a process that tries to outlive its run, and in
+/// no other.
 const LIVES_ON: &str = "{lives}";
 
 /// Set where the attempts are made on Landlock alone, as in a container that makes no namespaces.

@@ -177,7 +177,7 @@ fn the_budget_of_an_agent_needs_a_price() {
     ended.exits(2).says(&["price", "mystery", "prices.mystery"]);
 }
 
-/// Limits that nobody chose: on where the price is known, said at the start, and lifted by 0.
+/// Limits that the user did not choose: on where the price is known, said at the start, and lifted by 0.
 #[track_caller]
 fn check_default(arguments: &[&str], cost: Option<f64>, ms: Option<u64>) {
     let trial = Trial::new(crate::answers::developer([])).args(arguments);

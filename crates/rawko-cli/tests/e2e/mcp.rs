@@ -338,7 +338,7 @@ fn a_server_that_wants_a_login_gets_one_and_its_tokens_stay_hidden() {
     assert_eq!(code, Some(1), "{stdout}{stderr}");
     assert!(stdout.contains("the server wants a login; log in: rawko mcp login s"), "{stdout}");
 
-    // Somebody else's answer is none.
+    // An answer to another login is refused.
     let (code, said) = log_in(&trial, |address| {
         let back = sent_back(address);
         back.split_once("state=").unwrap().0.to_owned() + "state=forged"

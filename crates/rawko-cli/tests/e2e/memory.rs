@@ -1,4 +1,4 @@
-//! What one run learns, the next is told: memories made, recalled, judged, and never in the way.
+//! The next run gets what one run learns: memories made, recalled, judged, and never in the way.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -179,7 +179,7 @@ fn nothing_learned_and_nonsense_leave_the_run_alone() {
 
 #[test]
 fn broken_memories_are_told_once_and_skipped() {
-    // Two executions, each of which is told memories.
+    // Two executions, each of which gets memories.
     let server = ModelServer::sequence([
         select("developer"),
         report("looked"),
@@ -320,7 +320,7 @@ fn told_from(arguments: &[&str]) -> (String, String) {
     let (code, out, err) = trial.ask(&[arguments, &run].concat());
     assert_eq!(code, Some(0), "{out}{err}");
     let system = systems(&trial).remove(0);
-    // What was told is recorded: what the files say later changes nothing.
+    // The given memories are recorded: what the files say later changes nothing.
     for path in ["AGENTS.md", "sub/AGENTS.md", "sub/below/AGENTS.md"] {
         std::fs::write(trial.project().join(path), "Something else.\n").unwrap();
     }

@@ -22,7 +22,7 @@ fn server() -> ModelServer {
     })
 }
 
-/// Runs with this model, or with the one that nobody chose; gives what was asked.
+/// Runs with this model, or with the default one; gives what was asked.
 #[track_caller]
 fn check(model: Option<&str>) -> Vec<Asked> {
     let trial = Trial::new(server()).file("a.txt", "a\n").file(".rawko/memories/.keep", "");

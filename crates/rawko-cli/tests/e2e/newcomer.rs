@@ -1,5 +1,5 @@
-//! The first run of somebody without a key: what is found on the machine is used, after it was said; else there are
-//! the shortest ways to a model.
+//! The first run of a user without a key: rawko says what it found on the machine and uses it; otherwise it names the
+//! shortest ways to a model.
 
 use serde_json::{Value, json};
 use testkit::{Asked, ModelServer, Who};

@@ -1,4 +1,4 @@
-//! Programs and addresses that are told of ends, waits and questions.
+//! Programs and addresses that are notified of ends, waits and questions.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
@@ -11,7 +11,7 @@ use testkit::{Answer, ModelServer};
 use crate::answers::{bash, developer};
 use crate::trial::{CANARY, Trial};
 
-/// A command that adds what it is told to a file.
+/// A command that appends its input to a file.
 fn noting(trial: &Trial) -> (Value, PathBuf) {
     let file = trial.outside().join("told");
     (json!(["sh", "-c", "cat >> \"$0\"", file]), file)

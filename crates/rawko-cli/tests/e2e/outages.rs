@@ -18,7 +18,7 @@ fn unavailable() -> Answer {
     Answer::refuse(503, "api_error", "down for maintenance").header("retry-after-ms", "5")
 }
 
-/// Whoever waits for a provider that is down; the provider itself asks twice and at once.
+/// A trial that waits for a provider that is down; the provider itself asks twice and at once.
 fn patient(trial: Trial) -> Trial {
     trial.user_config("/provider/retry/patience", json!("10m"))
 }

@@ -1,4 +1,4 @@
-//! What an agent may not do does not happen, and the model is told why.
+//! A call that an agent may not make does not happen, and the model gets the reason.
 
 use serde_json::{Value, json};
 use testkit::{Answer, ModelServer};

@@ -111,7 +111,7 @@ fn requests(wire: Wire) -> Vec<Asked> {
     agents
 }
 
-/// A request as it stands in the body.
+/// A request as it is in the body.
 #[derive(serde::Deserialize)]
 struct Raw<'a> {
     #[serde(borrow)]
@@ -270,7 +270,7 @@ fn what_breaks_the_prefix_is_named() {
         format!("prompt cache: new prefix for developer: {other}"),
     ];
     assert_eq!(told.iter().map(|line| line.trim()).collect::<Vec<_>>(), expected, "{}", ended.stderr);
-    // What is the same is still found in the cache, up to the breakpoint behind the agent's own prompt.
+    // What is the same is still found in the cache, up to the breakpoint after the agent's own prompt.
     let asked = ended.trial.server.asked();
     let mut cache = ClaudeCache::default();
     let hits: Vec<usize> = asked

@@ -1,4 +1,4 @@
-//! The search of the web that the provider runs itself: who is offered it, what goes back, what is told and paid.
+//! The search of the web that the provider runs itself: who is offered it, what goes back, what is reported and paid.
 
 use rawko_core::message::StopReason;
 use rawko_core::usage::Usage;

@@ -222,7 +222,7 @@ fn a_word_in_a_placeholders_place_is_never_written() {
         report("did it"),
         complete("all done"),
     ]);
-    // The variable is not set in this run, so nobody knows the secret.
+    // The variable is not set in this run, so the secret is not known.
     let ended = Trial::new(server).file("a.env", "k=other-canary-7d20c1ab\n").args(&["--yes"]).run("Look.");
     ended.exits(0);
     let text = std::fs::read_to_string(ended.trial.project().join("a.env")).unwrap();

@@ -122,7 +122,7 @@ fn the_end_of_background_jobs_that_went_with_a_kill_is_told_once() {
     let left = testkit::processes_in(&resumed.trial.project());
     assert!(!left.iter().any(|(_, line)| line.starts_with("sleep 300.5")), "{left:?}");
     let asked = resumed.trial.server.asked();
-    // The one that had ended, and was reported, is not told again.
+    // The one that had ended, and was reported, is not reported again.
     let told = asked[5].last_text();
     assert!(told.contains("[background job 1: lost with the process that ran it"), "{told}");
     assert!(told.contains("sleep 300") && told.contains("do not use it"), "{told}");
@@ -205,7 +205,7 @@ fn a_repaired_session_tells_what_may_have_been_done_and_keeps_its_checkpoints() 
     let (code, diff, err) = ended.trial.rawko(&["diff", &copy]);
     assert_eq!(code, Some(0), "{err}");
     assert!(diff.contains("a.txt") && diff.contains("log"), "{diff}");
-    // Nobody knows for certain who wrote what the lost records were about.
+    // It is not certain who wrote what the lost records were about.
     assert!(err.contains("log: changed after the session's last record"), "{err}");
     assert_eq!(ended.trial.rawko(&["replay", &copy]).0, Some(0));
     let (code, out, err) = ended.trial.rawko(&["rewind", &copy, "--to", "1"]);

@@ -24,7 +24,7 @@ fn stalled(server: ModelServer, words: &str) -> Ended {
     ended
 }
 
-/// Whoever works, an arbiter that always answers this is stopped; before that, another agent was tried.
+/// An arbiter that always answers this is stopped, whichever agent works; before that, another agent was tried.
 #[track_caller]
 fn check_arbiter(evaluate: &Answer) {
     let ended = stalled(always(select("developer"), evaluate.clone(), report("I think it is fine")), "");

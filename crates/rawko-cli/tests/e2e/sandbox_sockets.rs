@@ -40,7 +40,7 @@ fn a_command_has_unix_sockets_of_its_own() {
     }
     let trial = |server| {
         let trial = enforced(server);
-        // Nobody listens there any more.
+        // Nothing listens there any more.
         let _gone = Listener::at(&trial.project(), Path::new("stale.sock"));
         trial
     };

@@ -133,7 +133,7 @@ fn what_is_kept_is_its_users_alone() {
     let files: Vec<_> = kept.iter().flat_map(|folder| crate::support::files_below(folder)).collect();
     assert!(files.len() >= 4, "{files:?}");
     for file in files {
-        // What lies in a folder that nobody else may enter is out of reach, whatever its own mode is.
+        // A file in a folder that no other user may enter is out of reach, whatever its own mode is.
         let is_closed = |path: &std::path::Path| {
             std::fs::metadata(path).is_ok_and(|data| data.permissions().mode() & 0o077 == 0)
         };

@@ -130,7 +130,7 @@ fn a_server_that_falls_silent_in_the_middle() {
 
 #[test]
 fn a_server_that_is_not_there() {
-    // The port was free a moment ago and nobody listens on it.
+    // The port was free a moment ago and nothing listens on it.
     let gone = ModelServer::sequence([]).claude_url();
     let trial = Trial::new(ModelServer::sequence([])).env("ANTHROPIC_BASE_URL", gone);
     check_given_up(trial, "network_error", &["127.0.0.1"]);

@@ -29,7 +29,7 @@ fn endless() -> ModelServer {
     ModelServer::sequence([select("developer"), Answer::text("And then ").delivered(delivery)])
 }
 
-/// The end of a run that was told to end.
+/// The end of a run that was asked to end.
 #[track_caller]
 fn check_cancelled(running: Running) -> Ended {
     let ended = running.end();

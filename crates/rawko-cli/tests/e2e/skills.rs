@@ -1,4 +1,4 @@
-//! Skills: what agents are told of them, what they get, and what needs trust.
+//! Skills: what agents learn of them, what they get, and what needs trust.
 
 use std::fs;
 

@@ -108,7 +108,7 @@ fn a_run_is_sent_as_spans_by_the_conventions() {
     let headers = &collector.arrived()[0].headers;
     assert!(headers.contains(&("authorization".into(), "Bearer tok-canary-77d0e1".into())), "{headers:?}");
 
-    // Nobody asked for content, and no key is ever sent.
+    // Content was not asked for, and no key is ever sent.
     for arrived in collector.arrived() {
         let text = String::from_utf8_lossy(&arrived.body).into_owned();
         for secret in [CANARY, "tok-canary", "Say where", "printf", "did it"] {

@@ -192,7 +192,7 @@ impl Trial {
         Said::of(self.command(arguments).output().unwrap()).parts()
     }
 
-    /// The binary with this trial's variables, not told of any server.
+    /// The binary with this trial's variables, without the address of a server.
     pub(crate) fn asked_by_nobody(&self) -> Command {
         let mut command = self.command(&[]);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
@@ -212,7 +212,7 @@ impl Trial {
         }
     }
 
-    /// The binary, told where the server is.
+    /// The binary, with the server's address.
     fn asking(&self) -> Command {
         let without = match self.machine {
             Machine::Full | Machine::After(_) => None,
@@ -256,7 +256,7 @@ impl Trial {
         Said::of(command.output().unwrap()).parts()
     }
 
-    /// The binary, told where the server is, to be started by the test.
+    /// The binary, with the server's address, to be started by the test.
     pub(crate) fn asker(&self) -> Command {
         self.configure(&self.user_config);
         self.asking()
@@ -450,7 +450,7 @@ impl Ended {
         journal::only(&self.trial)
     }
 
-    /// The results of the calls of `tool`: what the model was told, and whether as an error.
+    /// The results of the calls of `tool`: what the model got, and whether as an error.
     pub(crate) fn results(&self, tool: &str) -> Vec<(String, bool)> {
         let results = self.events_of("tool_finished").into_iter().filter(|event| event["tool"] == tool);
         results

@@ -1,4 +1,4 @@
-//! A COMPLETE is held against commands: real ones, in real trees.
+//! A COMPLETE is checked by commands: real ones, in real trees.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -152,7 +152,7 @@ fn jobs_in_the_background_end_before_the_tree_is_proven() {
     assert_eq!(std::fs::read_to_string(ended.trial.project().join("out")).unwrap(), "good\n");
 }
 
-/// Somebody may have mended the tree while nobody carried the run.
+/// A user may have mended the tree while no process carried the run.
 #[test]
 fn a_fork_asks_the_commands_anew() {
     let server = always(select("developer"), complete("all done"), report("it works"));

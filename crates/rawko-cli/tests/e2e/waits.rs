@@ -1,4 +1,4 @@
-//! A run that waits says so: what for and until when, in every form of output, and it ends when it is told to.
+//! A run that waits says so: what for and until when, in every form of output, and it ends when it is asked to.
 
 use std::time::{Duration, Instant};
 
@@ -87,7 +87,7 @@ fn a_wait_that_is_longer_than_the_provider_waits_is_the_machines_and_told_too() 
     let error = &ended.events_of("error")[0]["error"];
     assert_eq!(error["code"], "rate_limited");
     assert!(error["message"].as_str().unwrap().contains("asks for a wait of 10m"), "{error}");
-    // It is in the journal: told again, and explained.
+    // It is in the journal, so it can be shown again and explained.
     let (_, shown, _) = ended.trial.rawko(&["sessions", "show", "last"]);
     assert!(shown.contains("waiting: for claude until ") && shown.contains("(10 m 00 s)"), "{shown}");
     let records = ended.journal().records.len();

@@ -10,7 +10,7 @@ use crate::trial::Trial;
 fn up_to_the_last_message(asked: &Asked) -> &[u8] {
     let body = asked.body.as_slice();
     let last = asked.json[asked.wire.messages_field()].as_array().unwrap().len() - 1;
-    // The last message's own bytes stand in the body, wherever the other fields are.
+    // The last message's own bytes are in the body, wherever the other fields are.
     let raw: Raw<'_> = serde_json::from_slice(body).unwrap();
     let message = raw.messages[last].get();
     let end = message.as_ptr() as usize + message.len() - body.as_ptr() as usize;
@@ -40,7 +40,7 @@ fn turns() -> Vec<Answer> {
 #[track_caller]
 fn check(wire: Wire) {
     let begin = [select("developer")];
-    // The conversation goes on behind a report, with the same prefix.
+    // The conversation goes on after a report, with the same prefix.
     let go_on = [decide(json!({"decision": "CONTINUE", "reason": "the other half"}))];
     let end = [complete("all done")];
     let answers = begin.into_iter().chain(turns()).chain(go_on).chain(turns()).chain(end);
@@ -79,7 +79,7 @@ fn a_request_begins_with_the_one_before_over_responses() {
     check(Wire::Responses);
 }
 
-/// The first request of an agent that is told a memory with this body.
+/// The first request of an agent that gets a memory with this body.
 fn first_request(wire: Wire, memory: Option<&str>) -> Asked {
     let answers = [select("developer"), report("done"), complete("all done")];
     let mut trial = Trial::new(ModelServer::sequence(answers)).wire(wire).file("a.txt", "a\n");
@@ -96,7 +96,7 @@ fn first_request(wire: Wire, memory: Option<&str>) -> Asked {
     Asked { json: serde_json::from_str(&body).unwrap(), body: body.into_bytes(), ..asked }
 }
 
-/// What a provider keeps of the requests of one agent does not depend on what it is told to remember.
+/// What a provider keeps of the requests of one agent does not depend on the memories that it gets.
 #[test]
 fn another_memory_leaves_the_prefix_and_its_breakpoint_alone() {
     let none = first_request(Wire::Claude, None);

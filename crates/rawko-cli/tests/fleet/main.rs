@@ -117,7 +117,7 @@ fn a_task_is_submitted_watched_exported_and_explained() {
     assert_eq!(again[0]["isNew"], json!(false));
     desk.rawko(&["submit", "--id", "first", "Write two.txt."]).ends(2);
 
-    // From here on nobody works.
+    // From here on no worker runs.
     drop(worker);
     desk.rawko(&["fleet", "list"]).ends(0).says(&["first", "claimed"]);
     let shown = desk.rawko(&["fleet", "show", "first", "--json"]).ends(0).json();

@@ -1,4 +1,4 @@
-//! The run that nobody kills: what every other run must come to.
+//! The run that is not killed: every other run must end like it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -64,7 +64,7 @@ impl Baseline {
         baseline
     }
 
-    /// The first `count` records behind the header.
+    /// The first `count` records after the header.
     pub(crate) fn records(&self, count: usize) -> &[Record] {
         &self.journal.records[..count.min(self.journal.records.len())]
     }

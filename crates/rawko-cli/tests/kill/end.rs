@@ -17,8 +17,7 @@ pub(crate) fn is_over(world: &World) -> bool {
 }
 
 /// The same end, the same files, every line once, nothing answered twice, and a journal that leads to what it says.
-/// `ended` is how the last process ended, where it was not killed behind the last record. Gives how many changes were
-/// lost.
+/// `ended` is how the last process ended, if it was not killed after the last record. Gives how many changes were lost.
 #[track_caller]
 pub(crate) fn check(what: &str, ended: Option<&Said>, world: &World, baseline: &Baseline) -> usize {
     let said = || match ended {

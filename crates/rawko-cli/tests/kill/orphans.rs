@@ -15,7 +15,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const FAMILY: &str = "setsid bash -c 'trap \"\" INT TERM HUP; sleep 300; true' & \
                       sleep 300; echo survived >> ../out/log";
 
-/// Whoever works in the project's folder.
+/// The processes that work in the project's folder.
 fn workers(world: &World) -> Vec<(u32, String)> {
     testkit::processes_in(&world.project().canonicalize().unwrap())
 }
@@ -38,11 +38,11 @@ fn a_command_does_not_outlive_a_killed_rawko() {
     }
     let left = workers(&world);
     for (pid, _) in &left {
-        // Whatever comes of this test, nothing is left behind.
+        // Whatever the result of this test, nothing is left behind.
         world.shell(&format!("kill -KILL {pid}"));
     }
     assert!(left.is_empty(), "they outlived it: {left:?}");
-    // Nothing came behind the command that was cut off either.
+    // Nothing ran after the command that was cut off either.
     assert!(world.lines().is_empty(), "{:?}", world.lines());
     let ended = world.resume(&server).end();
     assert_eq!(ended.code, Some(0), "{}{}", ended.out, ended.err);

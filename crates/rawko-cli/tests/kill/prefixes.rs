@@ -1,4 +1,4 @@
-//! A kill right behind each record, exactly: the journal's first records, with and without half of the next one, in a
+//! A kill right after each record, exactly: the journal's first records, with and without half of the next one, in a
 //! world in which nothing of what they announce was done, or all of it.
 
 use crate::baseline::{Baseline, effects, replies};
@@ -13,7 +13,7 @@ use rawko_core::session::{Effect, EffectAnswer, Event};
 /// One state of the world.
 #[derive(Debug, Clone, Copy)]
 struct Case {
-    /// Records behind the header.
+    /// Records after the header.
     records: usize,
     /// The change that the last record announces was made, and its answer not recorded.
     done: bool,

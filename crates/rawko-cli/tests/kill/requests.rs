@@ -1,4 +1,4 @@
-//! What the model was asked: the same bytes, whoever was killed in between.
+//! What the model was asked: the same bytes, whichever process was killed in between.
 
 use serde_json::{Value, json};
 use testkit::ModelServer;
@@ -20,7 +20,7 @@ const ESTIMATE: &str = "\\nEstimated time remaining: ";
 /// Where commands log what they do.
 const LOG: &str = "/out/log";
 
-/// Characters shown of a request that differs, before and behind the place.
+/// Characters shown of a request that differs, before and after the place.
 const SHOWN: usize = 300;
 
 impl Body {
@@ -91,9 +91,9 @@ fn without_folder_of_log(text: &str) -> String {
         .join(LOG)
 }
 
-/// Compares what was asked from the `first` question on with what the run that nobody killed asked. Questions that were
-/// put again, because the answer was lost, count once. In conversations up to `opened` even the figures of time are
-/// the same. Behind the first outcome that is unknown the conversation is another; up to there it is not.
+/// Compares what was asked from the `first` question on with what the run that was not killed asked. Questions that
+/// were put again, because the answer was lost, count once. In conversations up to `opened` even the figures of time
+/// are the same. After the first unknown outcome the conversation differs; up to there it does not.
 #[track_caller]
 pub(crate) fn check(what: &str, asked: &[Body], baseline: &Baseline, first: usize, opened: u64) {
     let mut expected = baseline.asked.iter().skip(first);

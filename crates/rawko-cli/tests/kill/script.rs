@@ -7,13 +7,13 @@ use rawko_core::Usage;
 use serde_json::{Value, json};
 use testkit::{Answer, AnswerCall, Asked, Delivery, ModelServer, Say, Who};
 
-/// What an agent is told about a call that may have been done or not.
+/// What an agent reads about a call that may or may not have been done.
 pub(crate) const UNKNOWN: &str = "Outcome unknown";
 
 /// The task of a session that is continued.
 pub(crate) const NEXT_TASK: &str = "Make sub sub.";
 
-/// What an agent is told that goes on to it in its conversation.
+/// What an agent reads when its conversation goes on.
 const GOES_ON: &str = "This is the next one, in the same project";
 
 /// The beginning of the ids of calls by which the model makes sure of another call.
@@ -260,7 +260,7 @@ pub(crate) fn blocks(message: &Value) -> Vec<Value> {
     message["content"].as_array().cloned().unwrap_or_default()
 }
 
-/// Whether a block is the result of a call of which nobody knows whether it was done.
+/// Whether a block is the result of a call that may or may not have been done.
 pub(crate) fn is_unknown(block: &Value) -> bool {
     block["type"] == "tool_result" && block["content"].to_string().contains(UNKNOWN)
 }
@@ -286,7 +286,7 @@ fn change(id: &str, tool: &'static str, input: &Value, mend: &str) -> Call {
     Call { id: id.to_owned(), tool, input: input.clone(), mend: Some(mend.to_owned()) }
 }
 
-/// A line behind the end of a file that lies outside of the tree.
+/// A line after the end of a file that is outside the tree.
 fn line(id: &str, text: &str) -> Call {
     let command = format!("echo {text} >> ../out/log");
     change(id, "Bash", &json!({"command": command}), &mend_line(text))

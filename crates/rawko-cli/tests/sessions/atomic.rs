@@ -17,7 +17,7 @@ const KILLS: u32 = 10;
 const CHANGE: &str = "for n in $(seq 1 120); do echo by it > f$n; mkdir -p made; echo by it > made/$n; done; \
                       rm g*; chmod 600 mode; rmdir empty";
 
-/// A repository in which a session has changed much, and somebody else something.
+/// A repository in which a session has changed much, and someone else has changed something.
 fn changed() -> Bench {
     let bench = Bench::new(&json!([
         select(),
@@ -34,7 +34,7 @@ fn changed() -> Bench {
     bench
 }
 
-/// The instants, spread over what the command takes if nobody kills it, and a little beyond.
+/// The instants, spread over the time that the command takes if it is not killed, and a little beyond.
 fn instants(whole: Duration) -> impl Iterator<Item = Duration> {
     (0..KILLS).map(move |kill| whole.mul_f64(1.1 * f64::from(kill) / f64::from(KILLS)))
 }

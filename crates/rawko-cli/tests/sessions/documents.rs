@@ -204,7 +204,7 @@ fn the_lines_of_a_file_are_exported_without_the_secrets_in_them() {
     let data = embedded(&page);
     let patch = data["diffs"]["1"]["patch"]["text"].as_str().unwrap_or_else(|| panic!("{}", data["diffs"]));
     assert!(patch.contains("+added") && patch.contains(" key=[redacted"), "{patch}");
-    // Without a configuration nobody knows what is a secret.
+    // Without a configuration rawko does not know what is a secret.
     std::fs::write(bench.outside().join("home/config/rawko/config.yaml"), "provider: [").unwrap();
     let page = bench.rawko(&["sessions", "export", "--format", "html"]).check(0, &[]).out;
     let diff = &embedded(&page)["diffs"]["1"];

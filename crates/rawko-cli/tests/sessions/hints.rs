@@ -34,7 +34,7 @@ const BLIND: &[&[&str]] = &[
     &["run", "--quiet", "--max-iterations", "1", "--allow-net", "Do another task."],
 ];
 
-/// What is typed for a word that stands for others.
+/// What is typed in place of a placeholder.
 const FOR: &[(&str, &str)] =
     &[("NUMBER", "1"), ("ID", "last"), ("N", "9"), ("TASK", "go on"), ("…", "go on")];
 

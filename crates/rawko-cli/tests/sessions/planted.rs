@@ -1,5 +1,5 @@
-//! Files that somebody put where a session's belong, and every command that reads one: nothing is followed, nothing waits,
-//! and the memory stays that of an ordinary command.
+//! Files that an attacker put where a session's belong, and every command that reads one: nothing is followed, nothing
+//! waits, and the memory stays that of an ordinary command.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;

@@ -106,7 +106,7 @@ impl World {
     }
 }
 
-/// Cuts a journal behind its first `lines` lines, as a kill would.
+/// Cuts a journal after its first `lines` lines, as a kill would.
 fn cut(journal: &Path, lines: usize) {
     let text = std::fs::read_to_string(journal).unwrap();
     let kept: String = text.split_inclusive('\n').take(lines).collect();

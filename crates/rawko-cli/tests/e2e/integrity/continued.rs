@@ -45,7 +45,7 @@ fn what_brings_the_checks_back_or_has_leave_is_verified() {
     assert_eq!(end["verification"]["integrity"]["result"], "allowed", "{end:#}");
 }
 
-/// After a task that left no doubt, the next one is held against its own beginning.
+/// After a task that left no doubt, the next one is compared with its own beginning.
 #[test]
 fn verified_work_is_the_measure_of_the_next_task() {
     let test = "printf 'import unittest\\nfrom app import add\\n\\n\\nclass More(unittest.TestCase):\\n    def test_more(self):\\n        self.assertEqual(add(2, 2), 4)\\n' > tests/test_more.py";

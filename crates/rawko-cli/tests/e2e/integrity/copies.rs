@@ -7,7 +7,8 @@ use super::python::{FIX_PYTHON, PYTHON, UNIT};
 use crate::answers::{bash, developer};
 use crate::trial::Trial;
 
-/// The project is a folder of a repository, because it has settings of its own; its tests read what lies beside it, and ask git.
+/// The project is a folder of a repository, because it has settings of its own; its tests read what is beside it, and
+/// ask git.
 #[test]
 fn a_part_of_a_repository_is_checked_in_its_place() {
     let test = "import json, subprocess, unittest\nfrom app import add\n\n\nclass Add(unittest.TestCase):\n    def test_add(self):\n        \
@@ -30,7 +31,7 @@ fn a_part_of_a_repository_is_checked_in_its_place() {
     assert_eq!(finish["verification"]["baseline"]["runs"][0]["exitCode"], 1, "{finish:#}");
 }
 
-/// Tests read what lies beside the repository, by its name or through a link.
+/// Tests read what is beside the repository, by its name or through a link.
 #[test]
 fn a_copy_has_the_neighbours_of_the_project() {
     let mut trial = Trial::new(developer([bash("echo right > value; echo '# more' >> tests/run.sh")]));

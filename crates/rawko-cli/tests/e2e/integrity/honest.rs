@@ -40,7 +40,7 @@ fn a_refactoring_of_a_crate_stays_verified() {
     assert_eq!(finish["verification"]["integrity"]["changed"][0]["path"], "src/lib.rs", "{finish:#}");
 }
 
-/// A newer release of a dependency, which lies in a folder beside.
+/// A newer release of a dependency, which is in a folder beside it.
 #[test]
 fn a_dependency_may_be_upgraded() {
     let project = Project {

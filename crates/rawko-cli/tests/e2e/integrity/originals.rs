@@ -1,4 +1,4 @@
-//! What a run began with lies in the repository, where agents can write.
+//! The state that a run began with is in the repository, where agents can write.
 
 use super::python::{FIX_PYTHON, UNIT};
 
@@ -16,7 +16,7 @@ fn an_original_that_was_overwritten_or_removed_is_no_proof() {
         (OVERWRITE.to_owned(), "git object"),
         (remove("git rev-parse HEAD:tests/test_app.py"), "git object"),
         (remove("git for-each-ref --format='%(objectname)' refs/rawko"), "git object"),
-        // The run knows what stood in it.
+        // The run knows what was in it.
         (remove("git for-each-ref --format='%(tree)' refs/rawko"), "tests/test_app.py"),
     ] {
         UNIT.claimed(&[WEAKEN, &command], path);

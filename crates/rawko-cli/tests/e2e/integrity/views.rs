@@ -154,7 +154,7 @@ fn files_of_a_group_that_the_sandbox_does_not_know_can_be_written() {
         trial.write("data/log", "");
         trial.git(&["add", "--all"]);
         trial.git(&["commit", "--quiet", "-m", "data"]);
-        // Nobody in the user namespace has this group.
+        // No user in the user namespace has this group.
         let given = trial.program("chgrp").args(["-R", "61234", folders]).status().unwrap();
         if !given.success() {
             testkit::skip("this user cannot give files to another group");

@@ -256,7 +256,7 @@ fn ctrl_c_in_a_wait() {
     assert!(pane.ends(130).contains("Cancelled"));
 }
 
-/// A developer whose command nobody has allowed yet.
+/// A developer whose command is not allowed yet.
 fn asking() -> Option<Pane> {
     let trial = Trial::new(developer([bash("echo made >> made")]))
         .user_config("/permissions/ask", json!(["commands", "paths"]))
