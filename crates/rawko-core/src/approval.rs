@@ -31,7 +31,7 @@ pub struct ApprovalQuestion {
     pub call: ToolCall,
     /// What it needs and was refused.
     pub needs: Vec<Refusal>,
-    /// Why it was refused, as the agent would be told.
+    /// Why it was refused, in the words that the agent would get.
     pub why: String,
     /// When the question counts as denied.
     pub until: Timestamp,

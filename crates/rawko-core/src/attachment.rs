@@ -13,7 +13,7 @@ use crate::text::truncate;
 
 /// Characters of all texts together that the arbiter sees.
 const ARBITER_CHARS: usize = 2_000;
-/// Attachments that the arbiter is told of.
+/// Attachments that the arbiter sees by name.
 const ARBITER_NAMES: usize = 20;
 /// Characters of a name in a prompt.
 const NAME_CHARS: usize = 200;
@@ -32,7 +32,7 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// The name as it may stand in an attribute of a prompt: one line without quotes or brackets.
+    /// The name in a form that an attribute of a prompt can hold: one line without quotes or brackets.
     fn label(&self) -> String {
         let name = self.name.chars().map(|c| match c {
             '"' | '<' | '>' => '_',
@@ -68,7 +68,7 @@ pub fn pictures(attachments: &[Attachment]) -> impl Iterator<Item = Content> + '
     attachments.iter().filter_map(|attachment| attachment.image.clone()).map(Content::Image)
 }
 
-/// What the arbiter is told after the task: the names, and the beginning of the texts. Empty if nothing was given.
+/// What the arbiter sees after the task: the names, and the beginning of the texts. Empty if nothing was given.
 #[must_use]
 pub fn for_arbiter(attachments: &[Attachment]) -> String {
     let mut text = String::new();

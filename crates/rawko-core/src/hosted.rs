@@ -108,7 +108,7 @@ pub(crate) fn blocks(message: &Message) -> impl Iterator<Item = &HostedBlock> {
     })
 }
 
-/// The calls and results of `message` as people are told of them.
+/// The calls and results of `message` as people see them.
 pub(crate) fn notes(agent: &str, message: &Message) -> Vec<Note> {
     let mut notes = Vec::new();
     for block in blocks(message) {

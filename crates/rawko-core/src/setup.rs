@@ -243,10 +243,10 @@ pub struct RunLimits {
     /// Longest wall time, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_duration_ms: Option<u64>,
-    /// Whether nobody chose the limit of the cost.
+    /// Whether the limit of the cost is the default.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cost_is_default: bool,
-    /// Whether nobody chose the limit of the time.
+    /// Whether the limit of the time is the default.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub duration_is_default: bool,
 }
@@ -315,7 +315,7 @@ pub struct SkillSetup {
     pub name: String,
     /// What it does and when to use it, bounded and in one line.
     pub description: String,
-    /// Its folder as agents name it: relative to the project if it lies inside, else absolute.
+    /// Its folder as agents name it: relative to the project if it is inside, else absolute.
     pub folder: String,
     /// SHA-256 of all its files, in hex. A skill that changes during the run is not given any more.
     pub digest: String,

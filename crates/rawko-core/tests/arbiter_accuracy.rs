@@ -156,7 +156,7 @@ fn no_answer_of_a_model_is_a_completion_against_the_record() {
     assert!(refused >= 30, "{refused}");
 }
 
-/// What the last execution that told something has against a COMPLETE, read from the JSON without the rules: its newest
+/// What the last execution with a finding has against a COMPLETE, read from the JSON without the rules: its newest
 /// check after its last write is red, or its verdict is not an approval.
 fn against_the_record(question: &ArbiterQuestion) -> Option<String> {
     let input = match question {

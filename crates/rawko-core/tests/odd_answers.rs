@@ -83,7 +83,7 @@ fn a_text_that_was_cut_off_goes_on() {
     assert_eq!(bench.session.state(), State::Evaluating);
 }
 
-/// What the model is told of a call whose arguments end in the middle.
+/// What the model reads about a call whose arguments end in the middle.
 fn told_of_half_a_call(stop: StopReason) -> String {
     let mut bench = developer();
     let half = ToolCall {

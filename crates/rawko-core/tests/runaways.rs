@@ -17,7 +17,7 @@ const MOST_CALLS: u32 = 150;
 /// The same where each change is in a place that was not changed before.
 const MOST_CALLS_IN_NEW_PLACES: u32 = 250;
 
-/// One call of an agent, and what comes of it.
+/// One call of an agent, and its outcome.
 struct Act {
     call: Content,
     outcome: ToolOutcome,
@@ -103,7 +103,8 @@ fn check_ends_within(most: u32, useless: impl FnMut(u32) -> Act) {
     assert!(outcome.summary.contains("times: "), "it says what came again and again: {outcome:?}");
 }
 
-/// The words with which agents are warned, or stopped, in this run. That a check fails alike is only told.
+/// The words with which agents are warned, or stopped, in this run. If a check fails in the same way, the agent only
+/// gets a message.
 fn alarms(bench: &Bench) -> Vec<String> {
     let warned = bench.notes.iter().filter_map(|note| match note {
         Note::Warned { message } => Some(message.clone()),

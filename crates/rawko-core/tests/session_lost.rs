@@ -1,4 +1,4 @@
-//! What was lost with a process or with the damaged end of a journal: who is told of it, and that nothing else changes.
+//! What was lost with a process or with the damaged end of a journal: who learns of it, and that nothing else changes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

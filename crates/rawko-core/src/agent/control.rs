@@ -89,8 +89,8 @@ pub fn control_tools() -> Vec<ToolSpec> {
     ]
 }
 
-/// `Report` as an agent of that role is offered it: whoever tests or reviews gives a verdict in place of an outcome.
-/// Conversations are recorded by their digest, so a change to the text is a change of the journal's format.
+/// `Report` as it is offered to an agent of that role: an agent that tests or reviews gives a verdict in place of an
+/// outcome. Conversations are recorded by their digest, so a change to the text is a change of the journal's format.
 #[must_use]
 pub fn report_tool(role: Option<AgentRole>) -> ToolSpec {
     let (description, input_schema) = if role.is_some_and(AgentRole::judges) {

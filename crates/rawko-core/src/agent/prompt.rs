@@ -226,7 +226,7 @@ pub fn next_task(
     text
 }
 
-/// Messages of the user that an agent is told at the beginning of its work.
+/// Messages of the user that an agent gets at the beginning of its work.
 const SAID_MOST: usize = 20;
 
 /// What the user has said since the task began, as a section of a conversation's first message or of the message with

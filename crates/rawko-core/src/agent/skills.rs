@@ -1,4 +1,4 @@
-//! What an agent is told of the skills: their names and descriptions, as part of the stable system prompt. The text of a
+//! What an agent learns of the skills: their names and descriptions, as part of the stable system prompt. The text of a
 //! skill comes with a call of the tool [`SKILL`].
 
 use std::fmt::Write as _;

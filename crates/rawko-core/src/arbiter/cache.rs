@@ -1,5 +1,5 @@
 //! The arbiter's cache (`docs/spec/arbiter.md`, "Decision", point 4): the key of a question, and the message that
-//! stands for a cached answer.
+//! represents a cached answer.
 //!
 //! Two questions have the same key if they agree in input (without times and durations), agents, model and template.
 //! Where answers are stored, and for how long, is decided elsewhere. COMPLETE and BLOCKED are never cached: whether a

@@ -147,12 +147,13 @@ pub(crate) fn recent_history(
         .collect()
 }
 
-/// What an agent that begins is told of the executions before it: the last one with its whole report, the others in short.
+/// What an agent that begins learns of the executions before it: the last one with its whole report, the others in
+/// short.
 pub(crate) fn handed_over(context: &Context, statistics: &HistoryStatistics) -> Vec<ExecutionSummary> {
     let mut entries = recent_history(context, statistics, EVALUATE_HISTORY);
     if let (Some(last), Some(shown)) = (context.history.last(), entries.last_mut()) {
         let mut whole = summarize(last, Detail::Full);
-        // What it cost helps nobody to go on from it.
+        // Its cost does not help an agent to go on from it.
         whole.tokens = None;
         if let (Some(text), Some(output)) = (&last.output, &mut whole.output) {
             let cut = text.chars().count().saturating_sub(FULL_CHARS);

@@ -275,7 +275,7 @@ impl RecordedFacts {
         self.diff.as_ref().is_some_and(DiffStat::is_empty)
     }
 
-    /// Whether it may have changed the tree, and nobody measured that.
+    /// Whether it may have changed the tree, and its changes were not measured.
     pub(super) fn may_have_changed(&self) -> bool {
         self.may_have_written && self.diff.is_none()
     }

@@ -1,4 +1,5 @@
-//! What stands against a COMPLETE in the record, whoever decides it (`docs/spec/arbiter.md`, "What the decision rests on").
+//! What in the record contradicts a COMPLETE, regardless of who decides it (`docs/spec/arbiter.md`, "What the decision
+//! rests on").
 
 use std::collections::BTreeSet;
 
@@ -233,7 +234,7 @@ fn red_runners(command: &str) -> Option<BTreeSet<String>> {
     Some(facts::runners_of(command)).filter(|runners| !runners.is_empty())
 }
 
-/// The runners in a command, each with its subcommand. Where none is known, the command stands for itself.
+/// The runners in a command, each with its subcommand. If no runner is known, the command itself is used.
 fn runners(command: &str) -> BTreeSet<String> {
     red_runners(command).unwrap_or_else(|| BTreeSet::from([command.to_owned()]))
 }

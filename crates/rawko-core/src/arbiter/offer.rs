@@ -12,7 +12,8 @@ const BLOCKED: &str = " with `reason`, what stands in the way and what a person 
      removes it, such as a program or a credential that is missing, or a task that contradicts itself. The run ends. Only if \
      the record or the task shows it, and no agent can go around it.";
 
-/// The decisions while selecting, and when each is right. The same for every question of a run: they stand in its stable part.
+/// The decisions while selecting, and when each is right. They are the same for every question of a run, so they are in
+/// its stable part.
 pub(super) const SELECTING: [(DecisionKind, &str); 4] = [
     (
         DecisionKind::SelectMode,

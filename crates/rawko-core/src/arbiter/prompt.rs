@@ -76,7 +76,7 @@ impl Templates {
     /// The prompt for evaluating progress.
     #[must_use]
     pub fn evaluate(&self, input: &EvaluateProgressInput, available: &[AgentDescription]) -> Prompt {
-        // The last execution stands in the prompt once: by itself, unless the user's template has no place for that.
+        // The last execution is in the prompt once: by itself, unless the user's template has no place for that.
         let last = self.evaluate.contains("{lastExecution}").then_some(input.last_execution.iteration);
         let before = input.history.iter().filter(|entry| Some(entry.iteration) != last);
         Slots {

@@ -22,7 +22,7 @@ use crate::agent::{AgentRole, Verdict};
 use crate::facts::{CheckResult, OtherCheck};
 use crate::machine::{Decision, Plan, PlanStep};
 
-/// The rule that stands in for a COMPLETE against the record.
+/// The rule that replaces a COMPLETE against the record.
 const AGAINST_THE_RECORD: &str = "against-the-record";
 
 /// The decision of a rule.
@@ -85,8 +85,8 @@ impl<'a> Case<'a> {
     }
 
     /// A ruling that is not COMPLETE against the record, and is certain of a COMPLETE only if checks passed after the
-    /// last change, whoever judged last approved, and no other command failed: it may have been a check that is not known
-    /// as one.
+    /// last change, the last agent that judged approved, and no other command failed: it may have been a check that is
+    /// not known as one.
     fn checked(&self, ruling: Ruling) -> Ruling {
         if let Some(instead) = self.against_record(&ruling.decision) {
             return instead;
@@ -131,7 +131,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// What stands in for a COMPLETE against the record: the work goes back to whoever changes files.
+    /// The replacement for a COMPLETE against the record: the work goes back to an agent that changes files.
     pub(super) fn against_record(&self, decision: &Decision) -> Option<Ruling> {
         if !matches!(decision, Decision::Complete { .. }) {
             return None;

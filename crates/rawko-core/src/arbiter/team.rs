@@ -56,7 +56,7 @@ impl<'a> Team<'a> {
         }
     }
 
-    /// Whoever writes implements, unless another agent that writes repairs what it finds and is followed by it.
+    /// An agent that writes implements, unless another agent that writes repairs what it finds and is followed by it.
     fn role_of_writer(&self, agent: &AgentDescription) -> (AgentRole, bool) {
         let hands_back = self.target(agent.transitions.on_failure.as_ref()).filter(|to| can_write(to));
         let goes_on = self.target(agent.transitions.on_success.as_ref());
@@ -81,7 +81,7 @@ impl<'a> Team<'a> {
         !hands_back.is_some_and(|to| can_write(to) && to.name != agent.name)
     }
 
-    /// Whoever only reads plans if a writer follows its success, and examines if a writer follows its failure.
+    /// An agent that only reads plans if a writer follows its success, and examines if a writer follows its failure.
     fn role_of_reader(&self, agent: &AgentDescription) -> Option<(AgentRole, bool)> {
         let is_writer = |target: Option<&String>| self.target(target).is_some_and(can_write);
         let transitions = &agent.transitions;

@@ -218,7 +218,7 @@ struct Suite {
     /// Words that are kept all the same, because they say where the tests are or how they are built.
     #[serde(default)]
     keeps: Vec<String>,
-    /// A word that stands for all tests.
+    /// A word that means all tests.
     adds: Option<String>,
     /// Commands, each with the one that runs all tests.
     #[serde(rename = "examples")]

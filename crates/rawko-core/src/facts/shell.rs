@@ -58,7 +58,7 @@ pub(crate) fn runners_of(command: &str) -> BTreeSet<String> {
 }
 
 /// The checks in a command as command lines of their own, each to be run in the folder of the project, wherever that
-/// lies. Those are left out whose words are not known before they run, or that name a place outside the project.
+/// is. Checks whose words are not known before they run, or that name a place outside the project, are left out.
 pub(crate) fn check_lines(command: &str, project: &str) -> Vec<String> {
     let Some(script) = Script::read(command, 0) else { return Vec::new() };
     let mut lines = Vec::new();
@@ -251,7 +251,7 @@ impl Part {
     }
 }
 
-/// A folder as seen from the project; `None` where it may lie outside of it.
+/// A folder as seen from the project; `None` if it may be outside it.
 fn inside<'a>(folder: &'a str, project: &str) -> Option<&'a str> {
     let within = match folder.strip_prefix(project) {
         Some(rest) if rest.is_empty() || rest.starts_with('/') => rest.trim_start_matches('/'),

@@ -8,7 +8,7 @@ use super::command::OwnStatus;
 use super::shell::Script;
 use crate::policy::script::{AndOrList, CommandList, Joint, Member, Pipeline, ShellWord, Simple};
 
-/// The statuses of a program that wrote into a pipe that nobody read any more, as with `| head`: of one that the signal
+/// The statuses of a program that wrote into a pipe that was no longer read, as with `| head`: of one that the signal
 /// ended, and of Python.
 const BROKEN_PIPE: [i32; 2] = [141, 120];
 
@@ -189,7 +189,7 @@ mod tests {
     use super::*;
     use crate::facts::shell::examine;
 
-    /// Compares the status of what the command is about; `-` stands for none, `?` for one that is hidden.
+    /// Compares the status of what the command is about; `-` means none, `?` one that is hidden.
     #[track_caller]
     fn check(command: &str, exit_code: i32, pipe_status: &[i32], expected: &str) {
         let shown = match examine(command, Some(exit_code), pipe_status) {

@@ -324,8 +324,8 @@ impl<'a> Lookup<'a> {
     }
 }
 
-/// About what compiling an expression costs: a class of characters stands for thousands, a bounded repetition for many times itself, and
-/// flags of its own multiply all of it.
+/// About what compiling an expression costs: a class of characters counts as thousands, a bounded repetition as many
+/// times itself, and flags of its own multiply all of it.
 fn cost(expression: &str) -> u64 {
     let weight = |c| match c {
         '\\' | '[' | '.' => 100,

@@ -44,7 +44,7 @@ pub enum UseOutcome {
     Success,
     /// It did not.
     Failure,
-    /// It was cancelled, or nobody judged it: says nothing.
+    /// It was cancelled, or it was not judged: says nothing.
     #[serde(other)]
     Unknown,
 }

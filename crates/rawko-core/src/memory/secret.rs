@@ -22,7 +22,7 @@ static FORMS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&forms.join("|")).ok()
 });
 
-/// Fewest characters of a word that is taken for a key because nobody would write it.
+/// Fewest characters of a word that is taken for a key because a person would not write it.
 const RANDOM: usize = 32;
 
 /// Whether the text holds something of the form of a key or token.

@@ -1,9 +1,10 @@
 //! Which few memories an execution is given, and why each of the others is not.
 //!
-//! Owns who may be given at all (matching, important enough, neither expired nor superseded), the order (what it fits, score, then the newer one, then
-//! the path), and what becomes of memories that contradict each other: they are given side by side, so that nobody gets one half of
-//! a contradiction for the whole truth. Staleness costs a look at the tree, so that it is asked for the best of them
-//! and what contradicts those only ([`Ranking::shortlist`]); nothing else is ever given.
+//! Decides which memories may be given at all (matching, important enough, neither expired nor superseded), the order
+//! (what it fits, score, then the newer one, then the path), and what becomes of memories that contradict each other:
+//! they are given side by side, so that no agent takes one half of a contradiction for the whole truth. Staleness costs
+//! a look at the tree, so it is checked only for the best of them and for what contradicts those
+//! ([`Ranking::shortlist`]); nothing else is ever given.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -135,7 +135,8 @@ fn contradictions_are_told_side_by_side() {
             expected.iter().map(|(path, shown)| ((*path).to_owned(), *shown)).collect();
         assert_eq!(said(max), expected, "{max}");
     };
-    // That somebody says otherwise is said where there is no place, too. What matches nothing has the last one.
+    // A contradiction is mentioned even if there is no room for the other memory. A memory that matches nothing gets
+    // the last place.
     check(4, &[("b.md", true), ("a.md", true), ("d.md", true), ("c.md", true)]);
     check(3, &[("b.md", false), ("d.md", true), ("c.md", true)]);
     check(2, &[("b.md", false), ("d.md", false)]);

@@ -41,7 +41,8 @@ impl Staleness {
         f64::from(files.min(2)) * 5.0
     }
 
-    /// One sentence for whoever is given the memory; a list of files would cost more of the prompt than the memory itself.
+    /// One sentence for an agent that gets the memory; a list of files would cost more of the prompt than the memory
+    /// itself.
     #[must_use]
     pub fn summary(&self) -> Option<String> {
         let missing = &self.missing[..self.missing.len().min(MAX_NAMED)];

@@ -130,7 +130,7 @@ pub fn aliases(service: &str) -> impl Iterator<Item = (&'static str, &'static st
     of_service.into_iter().flatten().map(|(short, full)| (short.as_str(), full.as_str()))
 }
 
-/// The full name of the model that `name` stands for at `service`; `None` if it is no short name there.
+/// The full name of the model that `name` means at `service`; `None` if it is no short name there.
 #[must_use]
 pub fn find_alias(service: &str, name: &str) -> Option<&'static str> {
     aliases(service).find(|(short, _)| *short == name).map(|(_, full)| full)

@@ -98,7 +98,7 @@ fn models_of_the_founding_documents_have_a_price_and_limits() {
             assert!(facts.context_window.is_some() && facts.max_output.is_some(), "{model}: {facts:?}");
         }
     }
-    // Anthropic's service has no model of these names (any more): they stand for the newest one of that generation.
+    // Anthropic's service has no model of these names (any more): they mean the newest one of that generation.
     assert_eq!(find_alias("claude", "claude-haiku-4"), Some("claude-haiku-4-5"));
     assert_eq!(find_alias("claude", "claude-sonnet-4"), Some("claude-sonnet-4-6"));
     assert_eq!(find_alias("claude", "claude-opus-4"), Some("claude-opus-4-8"));

@@ -54,7 +54,7 @@ pub(crate) fn entry_covers(entry: &str, tool: &str) -> bool {
     !server.contains("__") && of_server
 }
 
-/// Whether `pattern` matches `text`. A `*` stands for any number of characters.
+/// Whether `pattern` matches `text`. A `*` matches any number of characters.
 fn matches(pattern: &str, text: &str) -> bool {
     let mut parts = pattern.split('*');
     let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
@@ -85,7 +85,7 @@ fn size(spec: &ToolSpec) -> usize {
     spec.name.len() + spec.description.len() + spec.input_schema.to_string().len()
 }
 
-/// The tools that stand for `deferred`.
+/// The tools that replace `deferred`.
 pub(super) fn stand_ins(deferred: &[&ToolSpec]) -> [ToolSpec; 2] {
     let mut servers: Vec<(&str, usize)> = Vec::new();
     for spec in deferred {
@@ -206,7 +206,7 @@ fn score(spec: &ToolSpec, query: &str, words: &[&str]) -> usize {
     })
 }
 
-/// What a call of `McpCall` stands for: the call of the tool that it names, under the same id.
+/// The call inside a call of `McpCall`: the call of the tool that it names, under the same id.
 ///
 /// # Errors
 /// What is wrong with it, for the model.

@@ -1,9 +1,8 @@
 //! How permissions add up: the command line speaks over the project's configuration, an agent narrows what
 //! is left, and every `deny` and `protect` counts.
 //!
-//! Paths are compared as text, relative ones against relative ones: the core does not know where the
-//! project lies. A pair that cannot be compared (one absolute, one relative) has nothing in common, which
-//! is the narrow answer.
+//! Paths are compared as text, relative ones against relative ones: the core does not know where the project is. A pair
+//! that cannot be compared (one absolute, one relative) has nothing in common, which is the narrow answer.
 
 use super::tools::tool_permission;
 use crate::agent::{AgentConfig, Ask, Permissions};

@@ -96,7 +96,7 @@ pub fn offered_tools(agent: &AgentConfig, specs: &[ToolSpec]) -> Vec<ToolSpec> {
 }
 
 /// Whether a call of `tool` can succeed with these permissions: `WebFetch` reaches nothing where no host is granted and
-/// nobody is asked for one. A tool that cannot work only lengthens each request.
+/// no person is asked for one. A tool that cannot work only lengthens each request.
 #[must_use]
 pub fn is_of_use(tool: &str, permissions: &Permissions) -> bool {
     tool != WEB_FETCH

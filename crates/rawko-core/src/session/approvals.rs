@@ -69,8 +69,8 @@ impl Ledger {
         permissions.is_some_and(|permissions| permissions.ask.iter().flatten().any(|ask| *ask == what))
     }
 
-    /// What a person is asked for after this outcome of a call, which had `grants`. Empty if nobody is asked: something that
-    /// is missing is not theirs to grant, or was granted and did not help.
+    /// What a person is asked for after this outcome of a call, which had `grants`. Empty if no one is asked, because
+    /// something that is missing is not theirs to grant, or was granted and did not help.
     pub(super) fn asked_after(&self, agent: &str, grants: &[Refusal], outcome: &ToolOutcome) -> Vec<Refusal> {
         let has_run = outcome.refused.iter().any(|need| matches!(need, Refusal::Host { .. }));
         let was_denied = outcome.is_error && outcome.error_code == Some(ErrorCode::PermissionError);

@@ -124,7 +124,7 @@ pub enum Effect {
         /// Whether an agent saw one of them fail after the last change: a pass may then be luck.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         seen_red: bool,
-        /// Whether nobody named the commands: then they are not run for work that changed nothing.
+        /// Whether rawko found the commands itself: then they are not run for work that changed nothing.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         found: bool,
         /// Whether they are those of an agent, because rawko found none.

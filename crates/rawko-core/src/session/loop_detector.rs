@@ -37,8 +37,8 @@ const NO_PROGRESS: Bounds = Bounds { nudge: 4, change: 6, stop: 9 };
 /// The same failed verification of the same tree.
 const VERIFICATIONS: Bounds = Bounds { nudge: 2, change: 3, stop: 5 };
 
-/// The same failure of a check after different changes: the agent is told. Runs that solved their task saw the same one
-/// four times.
+/// The same failure of a check after different changes: rawko tells the agent. Runs that solved their task saw the same
+/// one four times.
 const SAME_RED: u32 = 5;
 
 /// Characters of a call that are quoted.
@@ -81,7 +81,7 @@ pub(super) struct LoopDetector {
 }
 
 impl LoopDetector {
-    /// A model is asked, by whomever.
+    /// A model is asked, by any caller.
     pub(super) fn asked(&mut self) {
         self.stagnation.asked();
     }

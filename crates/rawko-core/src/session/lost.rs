@@ -1,7 +1,7 @@
 //! What went with the process that ran a session before, or with the damaged end of its journal
 //! (`docs/spec/sessions.md`, "Resume" and "Cancellation").
 //!
-//! Nobody knows how it ended. Agents and arbiter are told, because the tree may hold its effects.
+//! How it ended is not known. rawko tells agents and arbiter, because the tree may hold its effects.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub struct Lost {
     pub work: Option<LostWork>,
 }
 
-/// A background job whose end nobody saw.
+/// A background job whose end was not seen.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LostJob {
@@ -83,7 +83,7 @@ impl LostWork {
         )
     }
 
-    /// What agents and arbiter are told.
+    /// What agents and arbiter read.
     pub(crate) fn text(&self) -> String {
         let text = format!(
             "The journal of this session was damaged and repaired. What was done after its record {} is not known any \

@@ -233,7 +233,7 @@ impl Session {
         }
     }
 
-    /// What the damaged end of the journal recorded, where an event has told of it.
+    /// What the damaged end of the journal recorded, where an event has reported it.
     #[must_use]
     pub fn lost_work(&self) -> Option<&LostWork> {
         self.run.as_ref()?.ledger.carried.lost_work.as_ref()

@@ -281,14 +281,14 @@ fn fails_less(before: &CheckRecord, now: &CheckRecord, failed_tests: Option<u64>
     before.failed && now.failed && before.changes != now.changes && failed_tests.is_some_and(is_less)
 }
 
-/// What a command printed: without what the shell tool adds, and without what stands in the command itself.
+/// What a command printed: without what the shell tool adds, and without what is in the command itself.
 fn output(command: &str, content: &str) -> String {
     let added = |line: &str| (line.starts_with('[') && line.ends_with(']')) || line == "(no output)";
     let lines = content.lines().filter(|line| !added(line) && !command.contains(line.trim()));
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Names that chance gives to temporary files, addresses and the like.
+/// Random names, such as those of temporary files and addresses.
 static CHANCE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     let folders = "(?:/tmp|/var/tmp|/dev/shm|/private/tmp)/";
     Regex::new(&format!(r"(?<folder>{folders})[^\s/:;,'\x22`()<>]+|\b0x[0-9A-Fa-f]+\b|\b[0-9A-Za-z]{{8,}}\b"))
@@ -362,7 +362,7 @@ mod tests {
         ToolCall { id: "c".into(), name: name.into(), input, invalid_input: None, withheld: None }
     }
 
-    /// What comes of the second text after the first.
+    /// The progress that the second text counts as after the first.
     #[track_caller]
     fn check_text(first: &str, second: &str, expected: Progress) {
         let mut novelty = Novelty::default();

@@ -34,7 +34,7 @@ pub(super) struct HeldAnswer {
 }
 
 impl OpenEffect {
-    /// Whether a paused run still waits for it: not for the end of somebody's time.
+    /// Whether a paused run still waits for it: not for the end of a time limit.
     fn is_under_way(self) -> bool {
         match self {
             Self::Timer { purpose, .. } => matches!(purpose, TimerPurpose::Backoff | TimerPurpose::Retry),

@@ -2,7 +2,7 @@
 //!
 //! The scan works on tokens, so that code inside macro calls and paths inside attribute strings
 //! (`#[serde(default = "…")]`) are seen like any other. It needs no name resolution: a `use` may only bring in what
-//! is allowed as a whole, under whatever alias, so no short name can stand for anything else.
+//! is allowed as a whole, under whatever alias, so no short name can mean anything else.
 
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 

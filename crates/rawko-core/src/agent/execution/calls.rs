@@ -87,8 +87,8 @@ impl Calls {
         }
     }
 
-    /// Starts the calls that may run now: leading reads in parallel, a call that may change something alone. A call that
-    /// nobody allowed yet is asked for in its turn. `None` once all are answered.
+    /// Starts the calls that may run now: leading reads in parallel, a call that may change something alone. A call
+    /// that is not allowed yet is asked for in its turn. `None` once all are answered.
     fn next_step(&mut self) -> Option<ExecutionStep> {
         if self.slots.iter().any(|slot| matches!(slot.state, SlotState::Running(_))) {
             return Some(ExecutionStep::Wait);
@@ -335,7 +335,7 @@ fn invalid_input(raw: &str, is_cut: bool) -> ToolOutcome {
     ToolOutcome::error(ErrorCode::ValidationError, message)
 }
 
-/// The call that is meant, and what is wrong with it: `McpCall` stands for the call of another tool.
+/// The call that is meant, and what is wrong with it: `McpCall` wraps the call of another tool.
 fn meant(call: ToolCall) -> (ToolCall, Option<String>) {
     if call.name != MCP_CALL || call.invalid_input.is_some() {
         return (call, None);

@@ -97,7 +97,7 @@ impl Dialogue {
         self.window.turn_is_new();
     }
 
-    /// The answer to the last turn was lost, and the agent is told `news` before it is asked again.
+    /// The answer to the last turn was lost, and the agent gets `news` before it is asked again.
     pub(super) fn turn_was_lost(&mut self, news: Vec<Content>) {
         self.end_pause();
         self.say_for_agent("(This turn was not answered: rawko was interrupted here.)");

@@ -31,7 +31,7 @@ pub(crate) struct Record {
     last_text: String,
     /// Whether the agent was asked to go on because it had said nothing.
     pub(super) was_silent: bool,
-    /// It wrote a call as text in its last turn, and was told how to call.
+    /// It wrote a call as text in its last turn, and rawko told it how to call.
     pub(super) was_told_to_call: bool,
 }
 

@@ -19,7 +19,7 @@ pub struct Unapproved {
     pub needs: Vec<Refusal>,
     /// Why it was refused.
     pub why: String,
-    /// The result if nobody allows it. Of a call that has run: its result.
+    /// The result if the call is not allowed. If the call has run, its result.
     pub outcome: ToolOutcome,
     /// Whether the policy has allowed it, and the tool or the sandbox refused it.
     pub is_judged: bool,
@@ -68,7 +68,7 @@ impl Execution {
         self.advance(notes)
     }
 
-    /// Nobody allowed the call at `slot`; `words` say what came of the question.
+    /// The call at `slot` was not allowed; `words` say how the question ended.
     pub fn not_approved(&mut self, slot: usize, words: &str, notes: &mut Vec<Note>) -> ExecutionStep {
         let Some(unapproved) = self.calls.unapproved(slot) else { return ExecutionStep::Wait };
         if unapproved.is_judged {

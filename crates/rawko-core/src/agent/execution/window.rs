@@ -210,7 +210,8 @@ impl Dialogue {
 
     /// The model choice for the summary.
     pub(crate) fn summary_model(&self, summary: &PendingSummary) -> ModelChoice {
-        // `thinking` and the like are configured for the agent's work, and may need more tokens than a summary has.
+        // `thinking` and similar settings are configured for the agent's work, and may need more tokens than a summary
+        // has.
         let max_tokens = summary.max_tokens;
         ModelChoice { max_tokens, extra: serde_json::Map::new(), ..self.model().clone() }
     }

@@ -73,7 +73,7 @@ pub(super) fn plain_arithmetic(text: &str) -> Option<Plain> {
     Some(plain)
 }
 
-/// The variable that `$…` stands for, and what follows it. No variable: an integer, whatever is set.
+/// The variable that `$…` names, and what follows it. No variable: an integer, whatever is set.
 fn value(text: &str) -> Option<(Option<&str>, &str)> {
     if let Some(after) = text.strip_prefix(['#', '?']) {
         return Some((None, after));

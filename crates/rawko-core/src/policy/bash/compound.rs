@@ -216,8 +216,7 @@ impl Parser<'_> {
             }
             self.word()?;
         }
-        // There bash 5.2 takes what an escaped character stands for as syntax, gives up at the end of the line, and runs the
-        // next one.
+        // There bash 5.2 takes an escaped character as syntax, gives up at the end of the line, and runs the next one.
         if self.in_substitution && self.text.get(begin..self.at).unwrap_or_default().contains(&'\\') {
             return self.fail("`\\` in a list of a variable inside `$( )` or `<( )`");
         }

@@ -117,7 +117,7 @@ pub(super) struct BashRules<'a> {
     pub(super) own_run: Option<&'a [String]>,
     /// `permissions.run` in the end.
     pub(super) granted_run: Option<&'a [String]>,
-    /// Where it may write. Empty if it may not, or if nobody says.
+    /// Where it may write. Empty if it may not, or if this is not said.
     pub(super) writable: &'a [String],
     /// Paths that are denied to it.
     pub(super) denied: &'a [String],

@@ -148,7 +148,7 @@ impl Parser<'_> {
         self.script.in_heredocs.extend(inner);
     }
 
-    /// Text as between double quotes, in which quotes stand for themselves.
+    /// Text as between double quotes, in which quotes are ordinary characters.
     pub(super) fn text_with_expansions(&mut self) -> Result<()> {
         let mut draft = WordBuilder::default();
         while let Some(c) = self.peek_raw() {

@@ -1,4 +1,4 @@
-//! Commands that remove files: never above or beside what the agent may write, whoever holds the wall.
+//! Commands that remove files: never above or beside what the agent may write, regardless of what confines the command.
 //!
 //! No wall itself, and it reads no list of programs: it stops what cannot be meant, such as `rm -rf /` by an agent whose
 //! Bash is not filtered.
@@ -23,7 +23,7 @@ pub(super) fn refusal(
     places: &WritePlaces<'_>,
     project: &str,
 ) -> Option<Denial> {
-    // Where the shell may be. Nobody knows where nothing is in it.
+    // Where the shell may be. If the set is empty, the place is not known.
     let mut starts = BTreeSet::from([project.to_owned()]);
     script.commands.iter().find_map(|simple| {
         if let Some(arguments) = cd_arguments(&simple.words) {
@@ -48,7 +48,7 @@ pub(super) fn refusal(
     })
 }
 
-/// Where a program that removes files stands, as the command itself or behind programs that start it.
+/// The position of a program that removes files: the command itself, or after programs that start it.
 fn removal<'w>(words: &'w [ShellWord], tables: &FilterTables) -> Option<(usize, &'w str)> {
     let name = |word: &'w ShellWord| word.text().and_then(|text| text.rsplit('/').next());
     let first = name(words.first()?)?;
@@ -59,7 +59,7 @@ fn removal<'w>(words: &'w [ShellWord], tables: &FilterTables) -> Option<(usize, 
     found.into_iter().find(|(_, name)| REMOVES.contains(name))
 }
 
-/// Why a path that is removed is not the agent's, if that can be told.
+/// Why a path that is removed is not the agent's, if that is known.
 fn outside(
     word: &ShellWord,
     places: &WritePlaces<'_>,

@@ -14,7 +14,7 @@ pub(crate) struct ParsedScript {
     pub(crate) commands: Vec<Simple>,
     /// How the commands are joined. What runs in substitutions is not part of it.
     pub(crate) list: CommandList,
-    /// Redirections of groups, loops and the like.
+    /// Redirections of groups, loops and other compounds.
     pub(crate) redirections: Vec<Redirection>,
     /// Variables that loops set.
     pub(crate) loop_variables: Vec<LoopVariable>,

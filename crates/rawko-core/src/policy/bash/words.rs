@@ -43,7 +43,7 @@ impl WordBuilder {
         self.shown.push(c);
     }
 
-    /// What comes now is quoted. Behind the first unknown part that makes no difference any more.
+    /// The characters that follow are quoted. After the first unknown part, that makes no difference any more.
     fn quote(&mut self) {
         if self.prefix.is_none() {
             self.quoted_from.get_or_insert(self.known.len());

@@ -102,7 +102,7 @@ pub(super) fn begin_conversation(
     begin_work(execution, &agent, false, ledger, reaction)
 }
 
-/// The agent, which has been told what it needs, begins to work.
+/// The agent, which has got what it needs, begins to work.
 fn begin_work(
     mut execution: Box<Execution>,
     agent: &AgentSetup,

@@ -1,5 +1,5 @@
 //! A COMPLETE against the record (`docs/spec/arbiter.md`, "What the decision rests on"): it counts as a failed
-//! verification, whoever decided it.
+//! verification, regardless of who decided it.
 
 use std::collections::BTreeSet;
 

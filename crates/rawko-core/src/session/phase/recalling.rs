@@ -57,7 +57,7 @@ impl Ledger {
             return;
         };
         let memories = execution.memories();
-        // If no model was asked, nobody read the memories.
+        // If no model was asked, the memories were not read.
         if memories.is_empty() || entry.facts.turns == 0 {
             return;
         }

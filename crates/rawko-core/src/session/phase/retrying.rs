@@ -1,9 +1,9 @@
 //! A model call that failed for a reason that may pass: the same request is made again after a pause, in the same
 //! conversation (`docs/spec/providers.md`, "Patience").
 //!
-//! What the machine counts as a failure is a call that was given up. Two kinds are told apart: an answer that had begun and
-//! was cut off costs tokens, so that it is asked for only a few times; an outage costs nothing and is waited out as long as
-//! the setup's patience lasts. A quota names its own end, which is waited for within the run's time.
+//! What the machine counts as a failure is a call that was given up. rawko distinguishes two kinds: an answer that had
+//! begun and was cut off costs tokens, so it is asked for only a few times; an outage costs nothing and is waited out
+//! as long as the setup's patience lasts. A quota names its own end, which is waited for within the run's time.
 //!
 //! Only agents wait out an outage or a quota. The arbiter does not, because the rules can decide in its place.
 

@@ -233,8 +233,8 @@ impl Ledger {
         self.tree.touched();
     }
 
-    /// What the checks have against a COMPLETE. What failed before the run as well stands in no one's way, nor does a check
-    /// that rawko found and that cannot run.
+    /// What the checks have against a COMPLETE. A check that failed before the run as well is no objection, and neither
+    /// is a check that rawko found and that cannot run.
     fn refusal(&self, verification: &Verification) -> Option<ErrorInfo> {
         let could_not_run_before = |run: &CommandRun| {
             verification.before(run).is_some_and(|before| before.result() == CheckResult::Unavailable)

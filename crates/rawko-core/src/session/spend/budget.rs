@@ -115,7 +115,7 @@ impl Ledger {
         }
     }
 
-    /// The same without what nobody chose, until half of it is used: it would only make each question another one.
+    /// The same without default limits, until half of a limit is used: otherwise each question would only be a new one.
     pub(in crate::session) fn remaining_worth_telling(&self) -> BudgetFacts {
         let left = self.remaining();
         let limits = &self.setup.limits;

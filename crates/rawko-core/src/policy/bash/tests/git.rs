@@ -1,4 +1,4 @@
-//! `git`, and what it can be told to start.
+//! `git`, and what it can be made to start.
 
 use super::check;
 

@@ -1,4 +1,5 @@
-//! No command may overflow the stack or take all the memory of whoever asks: what is too deep or too long is refused.
+//! No command may overflow the stack or take all the memory of the process that asks: what is too deep or too long is
+//! refused.
 
 use super::{PROJECT, listed};
 use crate::agent::BashFilter;
