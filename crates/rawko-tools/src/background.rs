@@ -22,7 +22,7 @@ const MAX_JOBS: usize = 8;
 const STOP_PATIENCE: Duration = Duration::from_secs(8);
 /// Bytes of a job's output that are kept until the next report.
 const MAX_KEPT: usize = 8_000;
-/// Bytes of a word that are kept back while it may go on: in two reports nobody would recognise what it is.
+/// Bytes of a word that are kept back while it may go on: split over two reports it would not be recognised.
 const MAX_WORD: usize = 1_000;
 /// Bytes of output of all jobs in one report.
 const MAX_REPORT: usize = 16_000;

@@ -193,7 +193,7 @@ fn stays_inside(
     context: &ToolContext,
     is_directory: &dyn Fn(&str) -> bool,
 ) -> Result<(), CallRefusal> {
-    // Whoever approved the command saw where it goes.
+    // The person who approved the command saw where it goes.
     if context.permissions.run.is_none() || context.approved.contains(&Refusal::Command) {
         return Ok(());
     }

@@ -21,7 +21,7 @@ pub enum Confinement {
     Sandboxed(Sandbox),
     /// Nothing: the user chose to do without.
     Off,
-    /// They are refused, because there is no sandbox and nobody chose to do without.
+    /// They are refused, because there is no sandbox and the user did not choose to do without.
     Refused(Shortage),
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn remove(folder: &OwnedFd, name: &OsStr) -> Result<()> {
     }
 }
 
-/// Empties a folder. Nothing is descended into: what lies in an inner folder is moved up, level by level.
+/// Empties a folder. Nothing is descended into: the contents of an inner folder are moved up, level by level.
 fn empty(folder: &OwnedFd) -> Result<()> {
     let mut moved = 0_u64;
     for _ in 0..DEEPEST {

@@ -1,6 +1,6 @@
 //! Detects two mistakes that models make when they copy text from a file: they also copy the line numbers, or they write
 //! escapes as in JSON, such as `\n` for a line break. If undoing them makes the text match, the error message says so.
-//! The text is not corrected, because nobody knows what the model meant.
+//! The text is not corrected, because rawko does not know what the model meant.
 
 use memchr::memmem;
 
@@ -18,7 +18,7 @@ pub(crate) struct Miscopied {
     pub(crate) places: Vec<usize>,
 }
 
-/// An escape that was written instead of the character it stands for.
+/// An escape that was written instead of the character it represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Escape {
     Break,
@@ -42,7 +42,7 @@ impl Escape {
         }
     }
 
-    /// The character that it stands for; a line break may be CRLF in the file.
+    /// The character that it represents; a line break may be CRLF in the file.
     fn meant(self) -> &'static str {
         match self {
             Self::Break => "\n",
@@ -116,8 +116,8 @@ impl Miscopied {
     }
 }
 
-/// Where `content` has `wanted`, if each escape may also stand for its character and each line break may be LF or CRLF.
-/// Also returns the escapes that had to be undone.
+/// Where `content` has `wanted`, if each escape may also mean its character and each line break may be LF or CRLF. Also
+/// returns the escapes that had to be undone.
 fn find(content: &[u8], wanted: &[u8]) -> (Vec<usize>, Vec<Escape>) {
     let fixed = wanted.iter().position(|b| matches!(b, b'\\' | b'\n')).unwrap_or(wanted.len());
     let starts: Box<dyn Iterator<Item = usize>> = match &wanted[..fixed] {
@@ -169,7 +169,7 @@ fn agreement(content: &[u8], wanted: &[u8], compared: &mut usize) -> (Option<usi
     (Some(at), undone)
 }
 
-/// The length of the character that `escape` stands for, if `content` begins with it.
+/// The length of the character that `escape` represents, if `content` begins with it.
 fn is_at(content: &[u8], escape: Escape) -> Option<usize> {
     if escape == Escape::Break && content.starts_with(b"\r\n") {
         return Some(2);

@@ -53,7 +53,7 @@ pub fn other_format(bytes: &[u8]) -> Option<&'static str> {
 }
 
 /// A picture that came from outside, in base64, for the model: checked, and scaled down if it is too large; or why it cannot be shown.
-/// `name` stands for it in the text.
+/// `name` refers to it in the text.
 #[must_use]
 pub fn picture(name: &str, data: &str) -> ToolOutcome {
     let Ok(bytes) = base64::engine::general_purpose::STANDARD.decode(data.trim()) else {

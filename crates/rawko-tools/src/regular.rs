@@ -19,11 +19,11 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     only_regular(openat(CWD, path, READ, Mode::empty())?)
 }
 
-/// Opens the regular file at `inside`, a path below `root`, if there is no link on the way: whoever can make links in `root`
-/// must not choose what is read.
+/// Opens the regular file at `inside`, a path below `root`, if there is no link on the way: a program that can make
+/// links in `root` must not choose what is read.
 ///
 /// # Errors
-/// If it cannot be opened, lies outside of `root` or behind a link, or is no regular file.
+/// If it cannot be opened, is outside `root` or behind a link, or is no regular file.
 pub fn open_regular_below(root: &Path, inside: &Path) -> io::Result<File> {
     let outside = || io::Error::new(io::ErrorKind::InvalidInput, "the path leads out");
     let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -128,8 +128,8 @@ impl CommandRunner {
     }
 
     /// Whether other files can be laid over the project for a command: in a sandbox of rawko's own namespaces, if nothing in
-    /// the project's path means something to an overlay file system, and nothing is mounted in the project: an overlay shows
-    /// what lies below that.
+    /// the project's path means something to an overlay file system, and nothing is mounted in the project: an overlay
+    /// shows what is below that.
     #[must_use]
     pub fn has_views(&self) -> bool {
         matches!(&self.confined, Ok(Some(confined)) if confined.sandbox.offer().layers)

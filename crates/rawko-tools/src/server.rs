@@ -219,7 +219,7 @@ mod tests {
         let child: u32 = lines.next().unwrap().unwrap().parse().unwrap();
         process.kill();
         wait_for_end(&process);
-        // A process that nobody has collected yet is a line in a table, and no more.
+        // A process that has not been collected yet is only a line in a table.
         let state = std::fs::read_to_string(format!("/proc/{child}/stat")).unwrap_or_default();
         let is_alive = state.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']));
         assert!(!is_alive, "{state}");

@@ -1,10 +1,11 @@
 //! Temporary folders that do not outlive their process for long.
 //!
 //! A folder is removed with its value. A process that is killed cannot do that, so each folder is locked for as long as its
-//! owner lives, and the next one who makes such a folder removes those that nobody holds.
+//! owner lives, and the next process that makes such a folder removes those that are not locked.
 //!
-//! They lie where others make folders too, and hold copies of a project that is its user's alone. So they are private from
-//! the moment they are made, and of what others made, whatever its name is, nothing is opened or changed.
+//! They are in a place where others make folders too, and hold copies of a project that is its user's alone. So they
+//! are private from the moment they are made, and rawko opens and changes nothing that others made, whatever its name
+//! is.
 
 use std::ffi::OsString;
 use std::fs::{File, Permissions};
@@ -29,7 +30,7 @@ const ATTEMPTS: usize = 10;
 const LARGE: &str = "/var/tmp";
 /// Where they keep others.
 const SMALL: &str = "/tmp";
-/// The mode of a folder in which everybody makes files and nobody moves those of others.
+/// The mode of a folder in which all users may make files, and no user may move the files of others.
 const STICKY: u32 = 0o1000;
 
 /// The folder in which temporary folders are made: the one that `TMPDIR` names, else `/var/tmp`, else `/tmp`. What it names
@@ -126,7 +127,7 @@ impl TemporaryFolder {
         self.folder.path()
     }
 
-    /// What keeps it locked. Whoever has a copy of this holds the folder too.
+    /// What keeps it locked. A process that has a copy of this holds the folder too.
     #[cfg_attr(not(any(target_os = "linux", target_os = "android")), allow(dead_code))]
     pub(crate) fn lock(&self) -> BorrowedFd<'_> {
         self.lock.as_fd()
@@ -140,7 +141,7 @@ impl Drop for TemporaryFolder {
     }
 }
 
-/// Waits until nobody holds the folder any more, or for as long as `patience`. Returns whether nobody does.
+/// Waits until no process holds the folder any more, or for as long as `patience`. Returns whether the folder is free.
 #[must_use]
 pub fn is_abandoned_within(folder: &Path, patience: Duration) -> bool {
     let begun = Instant::now();
@@ -180,8 +181,8 @@ fn is_own(folder: &File) -> bool {
     folder.metadata().is_ok_and(|found| found.uid() == own && found.mode() & 0o022 == 0)
 }
 
-/// Removes a folder with all that is in it, whatever its modes are: a layered file system leaves folders that nobody may
-/// open, and caches have some that nobody may write. No link is followed.
+/// Removes a folder with all that is in it, whatever its modes are: a layered file system leaves folders that may not
+/// be opened, and caches have some that may not be written. No link is followed.
 ///
 /// # Errors
 /// If something cannot be removed.
@@ -202,7 +203,7 @@ fn remove_whatever_its_modes(folder: &Path) -> io::Result<()> {
     std::fs::remove_dir_all(folder)
 }
 
-/// The folder, locked, if nobody held it. Not a link: nothing outside is touched.
+/// The folder, locked, if no process held it. Not a link: nothing outside is touched.
 fn abandoned(folder: &Path) -> Option<File> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::DIRECTORY;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
@@ -210,7 +211,7 @@ fn abandoned(folder: &Path) -> Option<File> {
     flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(lock)
 }
 
-/// Locks a folder, unless another process holds it. Where folders cannot be locked, nobody does.
+/// Locks a folder, unless another process holds it. Where folders cannot be locked, no process does.
 fn is_held(lock: &File) -> bool {
     flock(lock, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
 }

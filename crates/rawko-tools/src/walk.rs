@@ -99,7 +99,7 @@ pub struct FilesSeen {
 }
 
 /// Calls `visit` with the path of every regular file below `start` that no ignore file excludes, from `root` on; at most
-/// `most` entries are looked at. `start` lies in `root`, and both are real paths.
+/// `most` entries are looked at. `start` is in `root`, and both are real paths.
 ///
 /// # Errors
 /// If one of them cannot be opened.

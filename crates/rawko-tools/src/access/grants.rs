@@ -51,9 +51,9 @@ const NEVER: [&str; 3] = ["/proc", "/sys", "/dev"];
 pub(super) enum Barrier<'a> {
     /// An entry of `permissions.deny`.
     Entry(&'a str),
-    /// The path lies below this directory of [`NEVER`].
+    /// The path is below this directory of [`NEVER`].
     Never(&'static str),
-    /// The path lies in this private place, which no entry names.
+    /// The path is in this private place, which no entry names.
     Private(&'a Path),
 }
 
@@ -144,7 +144,7 @@ impl PathGrants {
         )
     }
 
-    /// Where denied files may lie: the entries that are no patterns, and the folders in which a pattern begins.
+    /// Where denied files may be: the entries that are no patterns, and the folders in which a pattern begins.
     pub(super) fn places_to_search(&self) -> Vec<PathBuf> {
         let places = self.deny.iter().flat_map(|rule| match &rule.pattern {
             None => rule.places.clone(),
@@ -153,13 +153,13 @@ impl PathGrants {
         let mut places: Vec<PathBuf> = places.collect();
         places.sort();
         places.dedup();
-        // What lies in another one is found with it.
+        // A place inside another one is found with it.
         let all = places.clone();
         places.retain(|place| !all.iter().any(|other| other != place && place.starts_with(other)));
         places
     }
 
-    /// For each pattern, the folder that everything it matches lies in.
+    /// For each pattern, the folder that contains all its matches.
     pub(super) fn pattern_folders(&self) -> Vec<PathBuf> {
         let patterns = self.deny.iter().filter(|rule| rule.pattern.is_some());
         let folder = |rule: &DenyRule| -> PathBuf {
@@ -190,7 +190,7 @@ impl PathGrants {
         if !self.write.iter().any(|grant| path.starts_with(grant)) && !self.approved.iter().any(approved) {
             return Ok(false);
         }
-        // The project itself may lie below a directory of such a name.
+        // The project itself may be below a directory of such a name.
         let below = path.strip_prefix(&self.root).unwrap_or(path);
         self.protected_name(below).map_or(Ok(true), |name| Err(name.to_owned()))
     }

@@ -65,7 +65,7 @@ type Folders = [(OsString, OwnedFd)];
 #[derive(Debug)]
 pub struct OpenedFile {
     pub(crate) file: File,
-    /// Its name for people and for the tracker: relative to the project if it lies inside.
+    /// Its name for people and for the tracker: relative to the project if it is inside.
     pub(crate) name: String,
 }
 
@@ -139,7 +139,7 @@ impl FileAccess {
         self.grants.protected_name(real.strip_prefix(&self.root).unwrap_or(real)).is_some()
     }
 
-    /// For each pattern of `deny`, the folder that everything it matches lies in.
+    /// For each pattern of `deny`, the folder that contains all its matches.
     pub(crate) fn pattern_folders(&self) -> Vec<PathBuf> {
         self.grants.pattern_folders()
     }
@@ -271,7 +271,7 @@ impl FileAccess {
         self.denied_links.get_or_init(|| DeniedLinks::of(&self.grants))
     }
 
-    /// A real path for display: relative to the project if it lies inside.
+    /// A real path for display: relative to the project if it is inside.
     pub(crate) fn display(&self, real: &Path) -> String {
         let shown = real.strip_prefix(&self.root).unwrap_or(real);
         if shown.as_os_str().is_empty() { ".".to_owned() } else { shown.to_string_lossy().into_owned() }

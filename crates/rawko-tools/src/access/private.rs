@@ -58,7 +58,7 @@ struct Place {
 pub(super) struct PrivatePlaces(Vec<Place>);
 
 impl PrivatePlaces {
-    /// Those of the user that `variable` tells of. A project that lies in such a place is the user's choice.
+    /// The private places of the user, as the variables say. A project in such a place is the user's choice.
     pub(super) fn of(root: &Path, variable: &dyn Fn(&str) -> Option<OsString>) -> Self {
         let folder = |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let of_home = folder("HOME").filter(|home| home.parent().is_some());
@@ -71,7 +71,7 @@ impl PrivatePlaces {
         Self(places.map(|path| Place { is_rawkos: path.ends_with("rawko"), path }).collect())
     }
 
-    /// The private place that `path` lies in, unless one of the grants is for something in it.
+    /// The private place that contains `path`, unless one of the grants is for something in it.
     pub(super) fn around(&self, path: &Path, grants: &[&[PathBuf]]) -> Option<&Path> {
         let is_named =
             |place: &Path| grants.iter().any(|list| list.iter().any(|grant| grant.starts_with(place)));
@@ -122,7 +122,7 @@ mod tests {
             Some("/nowhere/ann/.config/rawko"),
         );
         check(project, &[skill], "/nowhere/ann/.config/rawko/skills/pdf/a", None);
-        // A project that lies there is the user's choice.
+        // A project there is the user's choice.
         check("/nowhere/ann/.config/rawko", &[], "/nowhere/ann/.config/rawko/config.yaml", None);
     }
 }

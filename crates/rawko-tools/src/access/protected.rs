@@ -99,7 +99,7 @@ impl ProtectedPlaces {
         self.places.extend(all);
     }
 
-    /// The name that protects what lies at `real` from being written, reached through these folders.
+    /// The name that protects the file at `real` from being written, reached through these folders.
     pub(super) fn name_of(&self, real: &Path, folders: &[(OsString, OwnedFd)]) -> Option<&'static str> {
         if let Some(place) = self.places.iter().find(|place| place.holds(real)) {
             return Some(place.name);

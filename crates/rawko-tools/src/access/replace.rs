@@ -1,4 +1,4 @@
-//! Replaces a file as a whole: writes a new file beside it and renames that. Nobody ever reads half a file, and no
+//! Replaces a file as a whole: writes a new file beside it and renames that. No process ever reads half a file, and no
 //! concurrent change is lost.
 
 use std::ffi::{OsStr, OsString};

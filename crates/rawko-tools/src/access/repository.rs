@@ -1,8 +1,8 @@
 //! What git takes for a repository.
 //!
 //! Git looks for one in the folder that it is started in and in each around it, whatever they are called, and runs what the
-//! settings and hooks there name. It checks more than names: a valid `HEAD`, the right to search. These are left out here,
-//! so that nobody makes a repository by changing no more than a mode or the text of a file.
+//! settings and hooks there name. It checks more than names: a valid `HEAD`, the right to search. rawko does not check
+//! these, so that no one can make a repository by changing only a mode or the text of a file.
 
 /// Whether a folder is one, by what is there in it.
 pub(crate) fn is_repository(is_there: impl Fn(&str) -> bool) -> bool {

@@ -32,7 +32,7 @@ pub(super) struct Absent(Vec<Folder>);
 struct Folder {
     /// The repository, held since before the command.
     top: Arc<OwnedFd>,
-    /// Where the folder lies in it.
+    /// Where the folder is in it.
     inside: PathBuf,
     /// Its device and number.
     identity: (u64, u64),
@@ -132,7 +132,7 @@ fn before(folder: &OwnedFd, name: &str) -> Option<Before> {
             let above = open_folder(Some(folder), above.as_ref()).ok()?;
             (kind_of(&above, leaf) == Err(Errno::NOENT)).then_some(Before::Nothing)
         }
-        // Whoever links it knows why.
+        // The user who made a link here knows why.
         Ok(_) | Err(_) => None,
     }
 }
@@ -142,7 +142,7 @@ impl Absent {
     /// removed stays.
     pub(super) fn remove(&self) {
         for Folder { top, inside, identity, names, runs } in &self.0 {
-            // What lies in its place by now is the command's own, or a link to somewhere else.
+            // A folder that is in its place by now is the command's own, or a link to somewhere else.
             let Some(folder) =
                 descend(top, inside).ok().filter(|folder| identity_of(folder) == Ok(*identity))
             else {

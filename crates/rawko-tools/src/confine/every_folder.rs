@@ -64,7 +64,7 @@ pub(super) fn each_folder(base: &Path, most: usize, visit: &mut dyn FnMut(&Liste
     }
 }
 
-/// Opens what lies at `inside`, across mounts: a user may have mounted something in the project.
+/// Opens the folder at `inside`, across mounts: a user may have mounted something in the project.
 fn open_below(top: &OwnedFd, inside: &Path) -> Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let inside = if inside.as_os_str().is_empty() { Path::new(".") } else { inside };

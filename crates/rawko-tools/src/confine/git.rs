@@ -28,11 +28,11 @@ pub(super) struct Repository {
     pub(super) folders: Vec<PathBuf>,
     /// The folder that holds the index of this work tree.
     pub(super) own: Option<PathBuf>,
-    /// What the repository's settings have git obey besides, as far as it lies in the work tree: hooks and more settings.
+    /// The other files in the work tree that git obeys because of the repository's settings: hooks and more settings.
     pub(super) obeyed: Vec<PathBuf>,
 }
 
-/// The repository around `folder`, if it lies in one.
+/// The repository around `folder`, if there is one.
 pub(super) fn repository_of(folder: &Path) -> Option<Repository> {
     let top = folder.ancestors().find(|top| top.join(".git").symlink_metadata().is_ok())?;
     let (own, shared) = folders_of(&top.join(".git")).unzip();
@@ -47,7 +47,7 @@ fn folders_of(dot_git: &Path) -> Option<(PathBuf, PathBuf)> {
         return looks_bare(dot_git).then(|| (dot_git.to_owned(), dot_git.to_owned()));
     }
     if dot_git.is_symlink() && dot_git.is_dir() {
-        // One that lies elsewhere may be another's.
+        // One that is elsewhere may be another project's.
         let (folder, top) = (real(dot_git)?, real(dot_git.parent()?)?);
         return (folder.starts_with(top) && looks_bare(&folder)).then(|| (folder.clone(), folder));
     }
@@ -109,8 +109,8 @@ pub(super) fn answer_of<T: Send + 'static>(
     child.wait().ok()?.success().then_some(said).flatten()
 }
 
-/// What the settings in the folder of a repository name that lies in the work tree, and is there. Git lists them, and does
-/// nothing else here.
+/// The existing files in the work tree that the settings in the folder of a repository name. Git lists the settings,
+/// and does nothing else here.
 fn obeyed(top: &Path, folder: &Path) -> Vec<PathBuf> {
     let mut git = Command::new("git");
     git.args(["config", "--includes", "--null", "--show-origin", "--list", "--file"]);
@@ -130,7 +130,7 @@ fn obeyed(top: &Path, folder: &Path) -> Vec<PathBuf> {
         };
         found.extend(named.and_then(|path| fs::canonicalize(path).ok()));
     }
-    // What lies in the repository is protected by its name, and a whole work tree cannot be.
+    // Files in the repository are protected by its name, and a whole work tree cannot be.
     found.retain(|path| path.starts_with(top) && path != top && !path.starts_with(folder));
     found.into_iter().collect()
 }

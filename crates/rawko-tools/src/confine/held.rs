@@ -13,7 +13,7 @@ const FOLDERS: [&str; 2] = [".claude", ".rawko"];
 /// them meanwhile.
 #[derive(Debug)]
 pub(super) struct HeldFolders {
-    /// The project. Others are copies of it, which nobody works in.
+    /// The project. Others are copies of it, which no one works in.
     root: Option<PathBuf>,
     made: Mutex<BTreeSet<PathBuf>>,
 }

@@ -63,8 +63,8 @@ impl Entry {
     }
 }
 
-/// What the index in the folder of a repository says of the `hidden` files and what lies in such folders, by their paths
-/// from the top of the work tree. With `top`, entries that git would not believe are changed so that it does.
+/// What the index in the folder of a repository says of the `hidden` files and of the files in such folders, by their
+/// paths from the top of the work tree. With `top`, entries that git would not believe are changed so that it does.
 ///
 /// # Errors
 /// If there is an index that cannot be understood.

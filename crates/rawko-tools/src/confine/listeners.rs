@@ -29,7 +29,7 @@ const REQUEST_ALL: u16 = 0x301;
 /// Bytes of the kernel's answers that are read at once.
 const PART: usize = 64 * 1024;
 
-/// A socket that is bound to a path and at which somebody listens.
+/// A socket that is bound to a path and has a listener.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Listener {
     /// Its number, as in `/proc/PID/fd`.

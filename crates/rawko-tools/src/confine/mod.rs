@@ -132,7 +132,7 @@ pub(crate) struct Confined {
     pub(crate) also: Vec<PathBuf>,
     /// Folders that it may change for itself.
     pub(crate) layered: Vec<PathBuf>,
-    /// Where its changes to the project go, and what lies over it, if not to the project itself.
+    /// The folder over the project that takes its changes, if they do not go to the project itself.
     pub(crate) changes: Option<PathBuf>,
     /// Whether its home and caches last. Else they are new for each command: what one leaves decides nothing.
     pub(crate) lasts: bool,
@@ -454,7 +454,7 @@ impl Confined {
             can_cover: wall == Wall::Namespaces,
         };
         let (mut base, mut view) = builder.steps()?;
-        // What lies in a private home is not where this machine's links lead.
+        // The contents of a private home are not where this machine's links lead.
         let covers = base.iter_mut().filter(|step| matches!(step, Step::Cover(_)));
         covers.chain(&mut view).for_each(resolve);
         Ok(Plan {

@@ -312,7 +312,7 @@ fn what_is_the_users_stays_however_much_there_is() {
     sh(&project, &canary, make);
     sh(&other, &canary, make);
     let new = NewRepositories::new(Some(&project), None, &root);
-    // One that was there before, and that nobody came to.
+    // One that was there before, and that no command reached.
     new.begin_at(&project, std::slice::from_ref(&project), SystemTime::now() + Duration::from_secs(60), 0);
     // One in a folder that only another agent may write.
     new.begin(&project, &[project.clone(), other.clone()]);

@@ -33,7 +33,7 @@ pub(super) fn hide(
 ) -> io::Result<Vec<Step>> {
     places.sort();
     places.dedup();
-    // What lies in a hidden folder is hidden with it.
+    // The contents of a hidden folder are hidden with it.
     let mut folder: Option<PathBuf> = None;
     places.retain(|path| {
         let Ok(kind) = path.symlink_metadata() else { return false };
@@ -91,7 +91,7 @@ fn known_to_git(
              fewer of them",
             known.len()
         ))),
-        // Nobody tracks what rawko keeps of sessions.
+        // What rawko keeps of sessions is not tracked.
         Err(error) if may_commit && places.iter().any(is_denied) => Err(error),
         Ok(known) if known.len() <= MAX_FILES => Ok(known),
         Ok(_) | Err(_) => Ok(Vec::new()),
@@ -113,7 +113,7 @@ pub(super) fn tracked(
     }
 }
 
-/// Of what git tracks, what lies at one place.
+/// The tracked files at one place.
 fn of_place(known: &BTreeMap<&Path, &Placeholder>, place: &Path, is_folder: bool) -> Vec<Placeholder> {
     let from_there = known.range::<Path, _>((Bound::Included(place), Bound::Unbounded));
     let inside = from_there.take_while(|(path, _)| path.starts_with(place)).filter_map(|(path, file)| {
@@ -124,8 +124,8 @@ fn of_place(known: &BTreeMap<&Path, &Placeholder>, place: &Path, is_folder: bool
     inside.collect()
 }
 
-/// What git ignores: what the user has it ignore, and the `patterns`. A list that is missing is made, because nothing can
-/// lie over what is not there.
+/// What git ignores: what the user has it ignore, and the `patterns`. A missing list is created, because nothing can be
+/// mounted over a file that is not there.
 fn exclude(repository: &Path, patterns: &[Vec<u8>]) -> Option<Step> {
     let open = |above: &std::os::fd::OwnedFd, name: &str, flags: OFlags| {
         openat(above, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::from_raw_mode(0o644))

@@ -193,7 +193,7 @@ const COVERED: [&str; 16] = [
 const HIDDEN: [&str; 6] =
     ["/etc/gshadow", "/etc/gshadow-", "/etc/krb5.keytab", "/etc/shadow", "/etc/shadow-", "/etc/sudoers"];
 
-/// Folders of the system that hold programs of all kinds: never covered because a project lies in them.
+/// Folders of the system that hold programs of all kinds: never covered because a project is in them.
 const SYSTEM: [&str; 9] = ["/bin", "/etc", "/lib", "/lib64", "/nix", "/opt", "/sbin", "/usr", "/var"];
 
 /// Where things are. Only what exists is listed.
@@ -243,7 +243,7 @@ impl Places {
         let path = variable("PATH").unwrap_or_default();
         let programs = find(std::env::split_paths(&path).filter(|path| path.is_absolute()).collect());
         toolchains.extend(programs.iter().flat_map(|folder| parts_of_toolchain(folder, home.as_deref())));
-        // A file of certificates lies in a folder of its own kind.
+        // A file of certificates is in a folder of its own kind.
         toolchains.extend(find(of_variables(&["SSL_CERT_FILE"])));
         let mut known_caches = of_home(&CACHES);
         if let Some(cache) = folder("XDG_CACHE_HOME") {

@@ -41,7 +41,7 @@ impl PrivateFolders {
     pub(super) fn new(cache: Option<&Path>, root: &Path) -> io::Result<Self> {
         let name = hex::encode(&Sha256::digest(root.as_os_str().as_encoded_bytes())[..8]);
         let lasting = cache.map(|cache| cache.join("sandbox").join(&name)).filter(|path| make(path).is_ok());
-        // People link to a folder for caches that lies elsewhere.
+        // People link to a folder for caches that is elsewhere.
         let lasting = lasting.and_then(|path| fs::canonicalize(path).ok());
         temporary::remove_abandoned(root);
         let folder = TemporaryFolder::new(temporary::RUN, root)?;

@@ -78,8 +78,8 @@ impl Secrets {
         }
     }
 
-    /// What is to be hidden now: real paths. Settings without their secrets are shown by [`Self::reduced`] where something
-    /// can lie over a file.
+    /// What is to be hidden now: real paths. Settings without their secrets are shown by [`Self::reduced`], if
+    /// something can be mounted over a file.
     pub(super) fn hidden(&self, can_cover: bool) -> Vec<PathBuf> {
         let inside = self.script_folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten();
         let inside = inside.filter_map(|entry| Some(entry.ok()?.path()));
@@ -111,7 +111,7 @@ fn is_tool(folder: &Path) -> bool {
         && folder.parent().is_none_or(|above| name(above) != ".cache")
 }
 
-/// Histories and accounts in the folder of a tool and in the folders in it. What lies deeper belongs to packages.
+/// Histories and accounts in the folder of a tool and in the folders in it. Deeper files belong to packages.
 fn private_files(tool: &Path) -> Vec<PathBuf> {
     let entries = |folder: &Path| fs::read_dir(folder).into_iter().flatten().flatten().take(MOST_NAMES);
     let is_private = |name: &std::ffi::OsStr| name.to_str().is_some_and(is_private_name);
@@ -159,7 +159,7 @@ fn without_secrets(text: &str) -> String {
     text.split_inclusive('\n').filter(|line| !holds_secret(line)).collect()
 }
 
-/// Whether a line gives a value to a name that stands for a secret, or holds an address with an account.
+/// Whether a line gives a value to a name that indicates a secret, or holds an address with an account.
 fn holds_secret(line: &str) -> bool {
     let lower = line.to_ascii_lowercase();
     let has_account = lower.match_indices("://").any(|(at, _)| {

@@ -1,8 +1,9 @@
 //! The Unix sockets of programs outside. A read-only mount does not keep a command from connecting to one that it sees, so
 //! they are hidden from it.
 //!
-//! The kernel says at which sockets somebody listens, what they were bound to, and which files they are. In the project and
-//! in what is granted the files are also looked for: what is bound may be renamed, and containers have lists of their own.
+//! The kernel says which sockets have a listener, what they were bound to, and which files they are. In the project and
+//! in granted folders, rawko also looks for the files: a bound socket may be renamed, and containers have lists of
+//! their own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -30,7 +31,7 @@ pub(super) struct Relative(BTreeMap<u64, Option<PathBuf>>);
 pub(super) struct Found {
     /// All of the last walk, by their paths.
     pub(super) files: BTreeMap<PathBuf, u32>,
-    /// Those that were there before the first command, that are not in the kernel's list, and at which somebody listened.
+    /// Those that were there before the first command, that are not in the kernel's list, and that had a listener.
     foreign: BTreeMap<PathBuf, u32>,
 }
 
@@ -91,7 +92,7 @@ pub(super) fn of_others(base: &[Step], found: &Found, relative: &mut Relative) -
     Ok(others)
 }
 
-/// Whether a path is seen as it is outside: by the last step that lies over it, else as everything is.
+/// Whether a path is seen as it is outside: by the last step that covers it, else like everything else.
 fn shows(base: &[Step], path: &Path) -> bool {
     let over = base.iter().rev().find_map(|step| match step {
         Step::Show(place) | Step::Grant(place) => path.starts_with(place).then_some(true),
@@ -110,7 +111,8 @@ fn shows(base: &[Step], path: &Path) -> bool {
 }
 
 impl Relative {
-    /// Where the socket with this number lies. It was bound in the folder in which its program was then, and probably still is.
+    /// Where the socket with this number is. It was bound in the folder in which its program was then, and probably
+    /// still is.
     fn resolve(&mut self, number: u64, path: &Path) -> Option<PathBuf> {
         let found =
             self.0.entry(number).or_insert_with(|| folder_of_holder(number).map(|folder| folder.join(path)));
@@ -139,7 +141,7 @@ fn folder_of_holder(number: u64) -> Option<PathBuf> {
     fs::read_link(holder.join("cwd")).ok()
 }
 
-/// Whether somebody listens at a socket that is in no list. It is asked by connecting to it.
+/// Whether a socket that is in no list has a listener. It finds out by connecting to the socket.
 fn is_listening(path: &Path) -> bool {
     let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return false };
     let Ok(folder) = open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()) else {

@@ -1,5 +1,5 @@
-//! What lies in a project that every command's view depends on: nested repositories, protected folders, build folders,
-//! sockets of programs outside.
+//! The contents of a project that every command's view depends on: nested repositories, protected folders, build
+//! folders, sockets of programs outside.
 //!
 //! A walk of the whole project for each command would cost more than the sandbox itself. So a survey lasts for a while:
 //! what appears meanwhile was made by a command of this run, and no git that rawko starts takes it for a repository. Where
@@ -174,7 +174,7 @@ impl Survey {
             let entries = match fs::read_dir(&folder) {
                 Ok(entries) => entries,
                 Err(error) => {
-                    // What lies so deep that its path is too long is not listed.
+                    // A folder so deep that its path is too long is not listed.
                     self.is_cut |= wanted.is_thorough && error.kind() == ErrorKind::InvalidFilename;
                     continue;
                 }

@@ -42,7 +42,7 @@ pub(super) struct Builder<'a> {
     pub(super) shared: &'a [PathBuf],
     /// Whether this machine has file systems in layers.
     pub(super) can_layer: bool,
-    /// Whether something can lie over a file.
+    /// Whether something can be mounted over a file.
     pub(super) can_cover: bool,
 }
 
@@ -82,7 +82,8 @@ impl Builder<'_> {
         let mut view: Vec<Step> = self.pins(&kept).into_iter().map(Step::Pin).collect();
         view.extend(kept);
         if self.changes.is_some() {
-            // Changes to the project are thrown away, and what is protected in it need not be there: other files lie over it.
+            // Changes to the project are thrown away, and what is protected in it need not be there: other files cover
+            // it.
             let root = self.access.root();
             view.retain(
                 |step| !matches!(step, Step::Protect(path) | Step::Pin(path) if path.starts_with(root)),
@@ -197,7 +198,7 @@ impl Builder<'_> {
         steps
     }
 
-    /// The caches that lie in a folder that is granted to be read, or the others. What is granted is shown over what was there.
+    /// The caches in a folder that is granted for reading, or the others. What is granted is shown over what was there.
     fn caches(&self, in_granted: bool) -> Vec<Step> {
         let caches = &self.places.caches;
         let granted: Vec<&PathBuf> = self.granted_outside().collect();
@@ -334,7 +335,8 @@ impl Builder<'_> {
             // Gone since the survey.
             let Ok(kind) = path.symlink_metadata() else { continue };
             if kind.is_symlink() {
-                // Nothing lies over a link: what it leads to is kept, and the link is put back. A repository is kept by parts.
+                // Nothing can be mounted over a link: its target is kept, and the link is put back. A repository is
+                // kept by parts.
                 let target = std::fs::canonicalize(path).ok().filter(|target| is_granted(target));
                 let target = target.filter(|target| !of_git(path) && !root.starts_with(target));
                 steps.extend(target.map(Step::Protect));

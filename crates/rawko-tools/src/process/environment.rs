@@ -63,8 +63,8 @@ const FIXED: [(&str, &str); 9] = [
     ("GIT_CONFIG_VALUE_1", "false"),
 ];
 
-/// Set unless the permissions name them and the parent has them: nobody can type into an editor that a command opens, so it
-/// ends at once and leaves the text as it is. The first four win over what configurations name.
+/// Set unless the permissions name them and the parent has them: no one can type into an editor that a command opens,
+/// so it ends at once and leaves the text as it is. The first four win over what configurations name.
 const EDITORS: [(&str, &str); 6] = [
     ("GIT_EDITOR", "true"),
     ("GIT_SEQUENCE_EDITOR", "true"),

@@ -1,4 +1,4 @@
-//! Keeps output of any length in bounded memory: its head, its tail, and how much lies between.
+//! Keeps output of any length in bounded memory: its head, its tail, and how much is between them.
 
 use std::collections::VecDeque;
 

@@ -28,7 +28,7 @@ struct RegisteredCommands {
 struct RegisteredCommand {
     /// `None` once the command is about to be reaped: its process id may then belong to another process.
     tree: Option<ProcessTree>,
-    /// Its call was cancelled: nobody waits for its result.
+    /// Its call was cancelled: nothing waits for its result.
     is_cancelled: bool,
 }
 

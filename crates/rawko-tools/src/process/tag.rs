@@ -38,8 +38,8 @@ impl ProcessTag {
         })
     }
 
-    /// What the tags of all commands of one process have in common. Limits that are equal are no tag: that is what every
-    /// process has that nobody tagged.
+    /// What the tags of all commands of one process have in common. Equal limits are no tag: every untagged process has
+    /// those.
     pub(super) fn mark(self) -> Option<u64> {
         (self.soft < self.hard).then_some(self.soft)
     }

@@ -149,7 +149,7 @@ impl Generator {
         let mut text = self.fill(template, depth);
         while self.dice.once_in(3) {
             let (joint, template) = (self.dice.of(JOINTS), self.dice.of(COMMANDS));
-            // The `&` of an operator stands for itself.
+            // The `&` of an operator is an ordinary character.
             text.push_str(&joint.replace('~', self.dice.of(INERT)).replace('\u{1}', ""));
             text.push_str(&self.fill(template, depth.saturating_sub(1)));
         }

@@ -24,7 +24,7 @@ use rawko_core::message::ToolCall;
 use rawko_core::policy::{BASH, CallContext, bash_permission, call_permission};
 use serde_json::json;
 
-/// Lines that are run if nobody says how many.
+/// Lines that are run by default.
 const LINES: usize = 2_000;
 /// Lines that one runner runs.
 const BATCH: usize = 100;

@@ -243,7 +243,7 @@ fn the_connections_of_a_command_end_with_it() {
     stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
     let _ = stream.read_to_string(&mut answer);
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    // Nobody is served for it any more.
+    // It is no longer served.
     assert_eq!(trial.ask(""), "");
 }
 
