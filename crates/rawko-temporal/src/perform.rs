@@ -2,7 +2,8 @@
 //!
 //! An effect that does not change the tree has its result in the store, and the first one there counts. One that changes it is
 //! a commit on the task's branch: its result is in the store before the commit is pushed, and the push is the moment at which
-//! it is done. A push says which commit it follows; whoever is late finds the branch elsewhere and throws his work away.
+//! it is done. A push says which commit it follows; a worker that is late finds that the branch has moved, and throws
+//! its work away.
 //!
 //! A call of a tool that may change something is begun once, because it may reach beyond the tree. If its worker is lost after that,
 //! its outcome is unknown, as it is to a local run that is resumed.
@@ -28,7 +29,7 @@ use crate::workspace::{Inner, Issued, Workspaces, blocking};
 const MOST_PUSHES: u32 = 5;
 /// The pause after the first of these pushes. It triples from push to push.
 const PUSH_AGAIN: Duration = Duration::from_millis(500);
-/// Follows the numbers of all effects: what is pushed after the end is nobody's.
+/// Follows the numbers of all effects: what is pushed after the end belongs to no effect.
 const AFTER_ALL: u64 = 9_999_999_999;
 
 /// Which attempt at which effect.
@@ -188,7 +189,7 @@ async fn change(
 /// Who begins a call that is made once.
 enum Beginning {
     Ours,
-    /// An attempt before this one, of which nobody knows how far it came.
+    /// An attempt before this one; how far it came is not known.
     Earlier,
 }
 
@@ -253,20 +254,20 @@ async fn push(
         let (there, commit, from) = (Arc::clone(tree), commit.clone(), expected.clone());
         match blocking(move || there.push(&commit, from.as_ref(), &[])).await? {
             PushOutcome::Pushed => return Ok(None),
-            // The work of an effect that nobody waited for any more, pushed by a worker that came too late.
+            // The work of an effect that was no longer waited for, pushed by a worker that came too late.
             PushOutcome::Moved(Some(there)) if is_left_over(&there, place, attempt) => {
                 expected = Some(there.commit);
             }
             PushOutcome::Moved(Some(there)) => return Ok(Some(there)),
-            // Somebody removed the branch; what it was is in this clone.
+            // The branch was removed; what it was is in this clone.
             PushOutcome::Moved(None) => expected = None,
         }
     }
     Err(once_more("the branch moves all the time"))
 }
 
-/// Whether what is on the branch is of an earlier effect of this task whose result nobody took: those that were taken are
-/// part of the place's head.
+/// Whether what is on the branch is of an earlier effect of this task whose result was not taken: those that were taken
+/// are part of the place's head.
 fn is_left_over(there: &RemoteHead, place: &Place, attempt: Attempt) -> bool {
     made_by(there, place).is_some_and(|effect| effect < attempt.effect)
 }
@@ -364,8 +365,8 @@ async fn keep_end(all: &Workspaces, place: &Place) -> Result<(), ActivityError> 
     share_marks(all, place, tree).await
 }
 
-/// Makes sure that the branch is what the task ended with. A worker that was given up may have pushed the work of an effect that
-/// nobody waited for; from here on none does.
+/// Makes sure that the branch is what the task ended with. A worker that was given up may have pushed the work of an
+/// effect that was not waited for; from here on no worker does.
 pub(crate) async fn put_back(all: &Workspaces, place: &Place) -> Result<(), ActivityError> {
     let attempt = Attempt { effect: AFTER_ALL, number: 1 };
     all.store.create(&attempt.fence(&place.spec.id), Bytes::new()).await.map_err(of_store)?;
@@ -378,12 +379,12 @@ pub(crate) async fn put_back(all: &Workspaces, place: &Place) -> Result<(), Acti
             let head = place.head.clone();
             blocking(move || tree.push(&head, Some(&there.commit), &[])).await.map(drop)
         }
-        // Somebody removed it.
+        // It was removed.
         None if place.head != place.base => {
             let head = place.head.clone();
             blocking(move || tree.push(&head, None, &[])).await.map(drop)
         }
-        // As it should be, or somebody else's, which stays.
+        // As it should be, or someone else's, which stays.
         _ => Ok(()),
     }
 }

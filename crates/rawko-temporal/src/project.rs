@@ -25,7 +25,7 @@ pub(crate) fn with_options(builder: RawkoBuilder, options: &TaskOptions) -> Rawk
     }
 }
 
-/// Why commands are refused on this worker, where nobody chose to do without a sandbox.
+/// Why commands are refused on this worker, if the user did not choose to do without a sandbox.
 pub(crate) fn no_commands(rawko: &Rawko) -> Option<String> {
     match rawko.confinement() {
         Ok(Confinement::Refused(shortage)) => Some(format!("no command runs on this worker: {shortage}")),

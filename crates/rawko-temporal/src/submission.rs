@@ -175,7 +175,7 @@ impl Fleet {
         TaskSpec { task: self.redactor.text(&spec.task), ..spec }
     }
 
-    /// Whether the task of this digest has the id, or nobody has. `has_session` says that it brings a session with it.
+    /// Whether the task of this digest has the id, or no task has. `has_session` says that it brings a session with it.
     async fn taken(&self, id: &str, digest: &str, has_session: bool) -> Result<Taken, FleetError> {
         let begun = || {
             FleetError::Refused(format!(

@@ -168,7 +168,7 @@ pub(crate) struct Begun {
     pub(crate) event: Event,
 }
 
-/// What every activity is told.
+/// What every activity gets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Place {

@@ -50,7 +50,7 @@ impl Default for Slots {
     }
 }
 
-/// What a worker is told.
+/// The settings of a worker.
 pub struct WorkerSettings {
     /// Where the engine is.
     pub engine: EngineAddress,
@@ -79,7 +79,7 @@ pub struct WorkerSettings {
     pub grace: Duration,
     /// The deployment and version that it belongs to: a task stays with the version that began it.
     pub deployment: Option<(String, String)>,
-    /// The SDK's interceptors of workflows, for tracing and the like. They must be deterministic.
+    /// The SDK's interceptors of workflows, for example for tracing. They must be deterministic.
     pub interceptors: Vec<WorkflowInterceptorConstructor>,
 }
 

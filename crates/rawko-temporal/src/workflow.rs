@@ -54,7 +54,7 @@ pub(crate) struct TaskWorkflow {
     session: Session,
     /// What people did, in order, until it is applied.
     inbox: VecDeque<Event>,
-    /// Whether the session is there: before that, nobody can say what would change something.
+    /// Whether the session is there: before that, it is not known what would change something.
     is_ready: bool,
     /// Whether the task has ended: nothing is taken any more.
     has_ended: bool,
@@ -172,7 +172,7 @@ enum Ended {
     Performed(Box<Result<Performed, ActivityExecutionError>>),
     /// The workflow did it itself.
     Here(Box<EffectAnswer>),
-    /// Nobody wants its answer any more.
+    /// Its answer is no longer wanted.
     Dropped,
 }
 

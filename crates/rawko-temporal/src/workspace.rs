@@ -28,7 +28,7 @@ use crate::tree::{self, CommitId, TaskTree, TreeError, WorkPlace};
 const MOST_OPEN: usize = 50;
 /// Bytes of events in one answer.
 const PAGE: usize = 8 * 1024 * 1024;
-/// What nobody has worked on for so long is removed from a worker. It can be made again.
+/// A worker removes what was not worked on for this long. It can be made again.
 const UNUSED: Duration = Duration::from_secs(14 * 24 * 3_600);
 /// How long a collector may take.
 const LONGEST_SENDING: Duration = Duration::from_secs(30);
@@ -70,7 +70,7 @@ pub(crate) struct Inner {
     no_commands: Option<String>,
     /// The folder that it performs in.
     performs_in: PathBuf,
-    /// What the performer has been told of the files that agents saw.
+    /// How much the performer knows of the files that agents saw.
     told: usize,
 }
 
@@ -88,7 +88,7 @@ impl Workspaces {
     pub(crate) fn of(&self, task: &str) -> Arc<Workspace> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.len() >= MOST_OPEN && !open.contains_key(task) {
-            // Those that nobody works on just now are made again when they are needed.
+            // Those that are not worked on at the moment are made again when they are needed.
             open.retain(|_, workspace| Arc::strong_count(workspace) > 1);
         }
         let new = || Arc::new(Workspace { gate: RwLock::default(), inner: AsyncMutex::default() });
@@ -225,7 +225,7 @@ impl Workspaces {
         built.map_err(|error| hand_back(setup_failed(&error)))
     }
 
-    /// Sends the session's spans, if this worker has a collector. Nobody waits for it.
+    /// Sends the session's spans, if this worker has a collector. Nothing waits for it.
     pub(crate) async fn send_trace(&self, place: &Place) -> Result<(), ActivityError> {
         let header = self.header(&place.spec.id).await?;
         let events = self.events(&place.spec.id, 0, place.events()).await?;
@@ -318,8 +318,8 @@ impl Workspaces {
         Ok(())
     }
 
-    /// Removes what this worker still keeps of tasks that ended elsewhere, or that nobody has worked on for two weeks; and mirrors that
-    /// nobody needs.
+    /// Removes what this worker still keeps of tasks that ended elsewhere, or that were not worked on for two weeks;
+    /// and mirrors that are not needed.
     pub(crate) async fn sweep(&self) {
         let names = |folder: PathBuf| {
             let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -343,7 +343,7 @@ impl Workspaces {
 
     /// Ends what this worker keeps of a task that is over.
     pub(crate) async fn remove(&self, task: &str) {
-        // It becomes a path, and comes from whoever can reach the engine.
+        // It becomes a path, and comes from any program that can reach the engine.
         if tree::branch_of(task).is_err() {
             return;
         }

@@ -4,8 +4,8 @@
 //! overlap: two activities that carry the same tail both write it. Readers take the union, and what is there twice must be
 //! the same.
 //!
-//! A segment never reaches over a multiple of [`RUN`]. So whoever reads from event N needs no segment that begins before the
-//! last such multiple, and what lies before it costs nothing, however long it is.
+//! A segment never reaches over a multiple of [`RUN`]. So a reader that starts at event N needs no segment that begins
+//! before the last such multiple, and the events before it cost nothing, however many there are.
 //!
 //! A line above 64 KiB is a blob, and its segment holds `@` and the blob's hash in its place. JSON never begins with `@`;
 //! a line that does is kept as a blob too.

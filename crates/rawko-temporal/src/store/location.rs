@@ -39,7 +39,7 @@ fn folder(location: &str, path: &std::path::Path) -> Result<Arc<dyn ObjectStore>
     }
     DirBuilder::new().recursive(true).mode(0o700).create(path).map_err(not)?;
     let found = path.metadata().map_err(not)?;
-    // What lies in it is made with the usual rights: others are kept out at the door.
+    // Its contents are made with the usual rights: others are kept out at the door.
     if found.mode() & 0o077 != 0 {
         let is_empty = std::fs::read_dir(path).map_err(not)?.next().is_none();
         if !is_empty || std::fs::set_permissions(path, Permissions::from_mode(0o700)).is_err() {

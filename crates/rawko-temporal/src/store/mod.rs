@@ -77,7 +77,7 @@ impl SharedStore {
         &self.location
     }
 
-    /// The mark of the store, which tells it from an empty one in the same place; `None` if nobody has marked it.
+    /// The mark of the store, which distinguishes it from an empty one in the same place; `None` if it is not marked.
     ///
     /// # Errors
     /// If the store cannot be reached.
@@ -104,7 +104,8 @@ impl SharedStore {
         }
     }
 
-    /// Refuses a store that is not the one with this mark: what it should hold would be missing, and nobody would notice.
+    /// Refuses a store that is not the one with this mark: what it should hold would be missing, without anyone
+    /// noticing.
     ///
     /// # Errors
     /// [`StoreError::OtherStore`] if its mark is missing or another one.
@@ -220,7 +221,7 @@ impl SharedStore {
         Ok(self.list_from(&folder, Some(&key)).await?.pop())
     }
 
-    /// The keys below `prefix`, in order, of those the ones behind `after`.
+    /// The keys below `prefix` that come after `after`, in order.
     async fn list_from(&self, prefix: &Path, after: Option<&Path>) -> Result<Vec<String>, StoreError> {
         let found = match after {
             Some(after) => self.objects.list_with_offset(Some(prefix), after),

@@ -58,7 +58,7 @@ impl TaskTree {
     /// Commits what has changed since [`head`](Self::head), as one commit with trailers that name the task, the effect and
     /// the attempt. Commits that an agent made itself become part of it. `None` if nothing has changed.
     ///
-    /// Left out are files that git ignores, sessions of rawko, and what lies in another repository inside the tree.
+    /// It leaves out files that git ignores, sessions of rawko, and files in another repository inside the tree.
     ///
     /// # Errors
     /// If git cannot make the commit.

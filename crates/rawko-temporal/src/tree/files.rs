@@ -21,7 +21,7 @@ pub(super) fn is_folder(path: &Path) -> bool {
     path.symlink_metadata().is_ok_and(|found| found.is_dir())
 }
 
-/// Gives a file this content, unless it has it. What else stands in its place goes.
+/// Gives a file this content, unless it has it. Anything else in its place is removed.
 pub(super) fn set(path: &Path, content: &str) -> Result<(), TreeError> {
     let is_file = path.symlink_metadata().is_ok_and(|found| found.is_file());
     if is_file && fs::read(path).is_ok_and(|found| found == content.as_bytes()) {

@@ -84,7 +84,7 @@ const MAX_COMPLAINT: u64 = 16 * 1024;
 /// What git may take without the network.
 const LOCAL: Duration = Duration::from_secs(600);
 
-/// The first git in `path` that does not lie in the work place.
+/// The first git in `path` that is outside the work place.
 pub(super) fn find(path: Option<&OsStr>, work_place: &Path) -> Option<PathBuf> {
     let folders = path.map(|path| std::env::split_paths(path).collect::<Vec<_>>()).unwrap_or_default();
     // A shim may decide by its name what it is, so the name as found is what is run.

@@ -1,8 +1,9 @@
 //! Who works with a mirror or a tree: a lock on an empty file.
 //!
 //! It is a `flock`, which belongs to the open file, and git is given that file as its standard input. So when a worker is
-//! killed, the lock is held until the git that it started has ended too: nobody finds a repository that a process of
-//! nobody's still writes. (A session's lock is of another kind, for the opposite reason: see `journal/lock.rs` in `rawko`.)
+//! killed, the lock is held until the git that it started has ended too: no worker finds a repository that an abandoned
+//! process still writes. (A session's lock is of another kind, for the opposite reason: see `journal/lock.rs` in
+//! `rawko`.)
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};

@@ -96,7 +96,7 @@ fn listed(
         .collect()
 }
 
-/// A mirror that nobody else writes meanwhile.
+/// A mirror that no other process writes in the meantime.
 pub(super) struct Mirror<'a> {
     place: &'a WorkPlace,
     repository: &'a Repository,
@@ -134,7 +134,7 @@ impl<'a> Mirror<'a> {
         Ok(mirror)
     }
 
-    /// Where its objects lie.
+    /// Where its objects are.
     pub(super) fn objects(&self) -> PathBuf {
         self.folder.join("objects")
     }

@@ -101,7 +101,7 @@ impl Repository {
         &self.url
     }
 
-    /// Whether it lies on this machine.
+    /// Whether it is on this machine.
     pub(super) fn is_path(&self) -> bool {
         self.url.starts_with('/') || self.url.starts_with("file://")
     }

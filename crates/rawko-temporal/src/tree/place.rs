@@ -139,8 +139,8 @@ impl WorkPlace {
         })
     }
 
-    /// A tree for the task that nobody works in, locked. The first, as a rule. Where another process has that, which may
-    /// be one that stands still and was given up, the next.
+    /// A tree for the task that no process works in, locked. As a rule, the first one. If another process has that tree
+    /// (perhaps one that hangs and was given up), the next one.
     pub(super) fn take_tree(&self, task: &str) -> Result<(Lock, PathBuf), TreeError> {
         let mut patience = PATIENCE;
         for number in 0..MOST_TREES {

@@ -31,7 +31,7 @@ const UNWANTED: [&str; 10] = [
     "objects/info/http-alternates",
 ];
 
-/// The work tree of a task, at a commit of the task. It is nobody else's until this is dropped.
+/// The work tree of a task, at a commit of the task. No one else has it until this is dropped.
 #[derive(Debug)]
 pub struct TaskTree {
     pub(super) place: WorkPlace,
@@ -175,7 +175,7 @@ impl TaskTree {
         );
         set(&git_folder.join("config"), &config)?;
         set(&git_folder.join("HEAD"), &format!("ref: refs/heads/{}\n", self.branch))?;
-        // These win over what the tree's own files say: no filter runs, whoever has defined it.
+        // These win over what the tree's own files say: no filter runs, wherever it was defined.
         set(&git_folder.join("info/attributes"), "* -filter\n")?;
         set(&git_folder.join("info/exclude"), &format!("/{SESSIONS}/\n"))
     }
@@ -228,7 +228,7 @@ impl TaskTree {
         Ok(Ask::local(&self.place, &self.lock, doing, &self.git_folder())?.in_tree(&self.folder))
     }
 
-    /// To the remote, from a clone that obeys nobody else: an agent may have worked in it since.
+    /// To the remote, from a clone without foreign settings: an agent may have worked in it since.
     pub(super) fn ask_remote(&self, doing: &'static str) -> Result<Ask<'_>, TreeError> {
         self.mend(&self.head())?;
         Ask::remote(&self.place, Some(&self.lock), doing, Some(&self.git_folder()), &self.repository)

@@ -209,7 +209,7 @@ fn a_worker_that_was_given_up_cannot_overwrite() {
     assert_eq!(bench.git_in(&bench.remote(), &["rev-parse", "rawko/fix"]), won.as_str());
     // A push that arrived and was not answered is done again.
     assert_eq!(other.push(&won, None, &[]).unwrap(), PushOutcome::Pushed);
-    // A branch that somebody removed has moved too.
+    // A branch that was removed has moved too.
     bench.git_in(&bench.remote(), &["update-ref", "-d", "refs/heads/rawko/fix"]);
     assert_eq!(frozen.push(&late, Some(&won), &[]).unwrap(), PushOutcome::Moved(None));
 }
@@ -561,7 +561,7 @@ fn checkpoints_of_a_session_travel_with_the_branch() {
     let outcome = first.push(&base, Some(&base), &refs).unwrap();
     assert!(matches!(outcome, PushOutcome::Moved(Some(head)) if head.commit == commit));
     assert_eq!(bench.git_in(&bench.remote(), &["rev-parse", &name]), kept);
-    // Refs of others are nobody's to write.
+    // A task must not write refs of others.
     let refs = [PushRef { local: name, remote: "refs/heads/main".to_owned() }];
     assert!(matches!(first.push(&base, Some(&base), &refs), Err(TreeError::Name { .. })));
     assert!(first.fetch_session_refs("../x").is_err() && first.session_refs("*").is_err());

@@ -217,7 +217,7 @@ pub(crate) fn a_question_waits_as_long_as_the_configuration_says() {
     let _worker = world.worker("a");
     let fleet = world.submit("late", "Touch it.");
     question(&world, &fleet, "late");
-    // Nobody answers.
+    // No one answers.
     let ended = world.ended(&fleet, "late");
     assert_eq!(ended.status.unwrap().outcome.unwrap().status, Status::Claimed);
     assert!(!world.marks().join("touched").exists());

@@ -20,7 +20,7 @@ const SETTINGS: &str = "RAWKO_TEST_WORKER";
 /// Begins what a worker says to its user.
 pub(crate) const NOTICE: &str = "notice: ";
 
-/// What the process is told.
+/// The settings of the process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Told {
     pub(crate) address: String,

@@ -178,7 +178,7 @@ pub(crate) fn a_store_that_is_gone_is_not_made_anew_and_tasks_wait_for_it() {
         assert!(text.contains("has no mark") && text.contains("--store"), "{text}");
     };
     refused(world.runtime.block_on(fleet.show("lost")).unwrap_err());
-    // Whoever begins now makes an empty folder, and does not take it for the store.
+    // A worker that begins now makes an empty folder, and does not take it for the store.
     let anew = world.fleet();
     refused(world.runtime.block_on(anew.submit(world.spec("next", "Begin."))).unwrap_err());
     let mut late = WorkerProcess::start(&world.told("b"));
@@ -214,7 +214,7 @@ pub(crate) fn a_worker_that_is_asked_to_end_finishes_its_step_and_another_one_ta
     let attempts =
         world.git(&["log", "--format=%(trailers:key=Rawko-Attempt,valueonly)", "main..rawko/drain"]);
     assert_eq!(attempts.split_whitespace().collect::<Vec<_>>(), ["1", "1"]);
-    // The other one did not wait until somebody noticed that the first one is gone.
+    // The other one did not wait until it was noticed that the first one is gone.
     assert_eq!(world.decisions_in_vain("drain"), 0);
     let times: Vec<u64> = world.marked("times").iter().map(|time| time.parse().unwrap()).collect();
     eprintln!(
@@ -323,7 +323,7 @@ pub(crate) fn a_result_is_single_after_an_outage_that_is_longer_than_a_heartbeat
     let fleet = world.submit("outage", "Take two steps.");
     world.until("the step begins", || !world.marked("begun").is_empty());
     world.engine.kill();
-    // The step ends in the meantime, and nobody can be told.
+    // The step ends in the meantime, and there is no engine to report it to.
     std::thread::sleep(Duration::from_secs(6));
     world.engine.start_again();
     let fleet_again = world.fleet();

@@ -18,7 +18,7 @@ use crate::worker::{NOTICE, Told, WorkerProcess};
 
 /// The folder for marks.
 const MARKS: &str = "marks";
-/// A secret that whoever submits and steers has, and no worker knows.
+/// A secret that the program that submits and steers has, and no worker knows.
 pub(crate) const SECRET: &str = "correct-horse-battery-staple-42";
 /// Longer than any task here takes on the slowest machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
