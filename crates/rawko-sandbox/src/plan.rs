@@ -58,13 +58,13 @@ pub enum Wall {
         #[serde(with = "path_bytes")]
         program: PathBuf,
     },
-    /// Landlock alone. Then nothing lies over a folder: what is covered or hidden cannot be read, but in a folder that
-    /// is granted; what is protected in a granted folder can be written; layers are read-only; and variables that name
-    /// a private place name its content instead.
+    /// Landlock alone. Then nothing can be mounted over a folder: what is covered or hidden cannot be read, except in a
+    /// granted folder; what is protected in a granted folder can be written; layers are read-only; and variables that
+    /// name a private place name its content instead.
     Landlock,
 }
 
-/// One step in building what a command sees. A later step lies over the earlier ones.
+/// One step in building what a command sees. A later step covers the earlier ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub enum Step {
@@ -79,7 +79,7 @@ pub enum Step {
         /// The folder.
         #[serde(with = "path_bytes")]
         folder: PathBuf,
-        /// Holds the changes. It must exist, be private to the user, and lie on a file system that can hold them.
+        /// Holds the changes. It must exist, be private to the user, and be on a file system that can hold them.
         #[serde(with = "path_bytes")]
         changes: PathBuf,
     },
@@ -101,15 +101,15 @@ pub enum Step {
         #[serde(with = "path_bytes")]
         target: PathBuf,
     },
-    /// This file or folder, which lies in a granted one, for reading only. It cannot be moved or deleted.
+    /// This file or folder, which is in a granted one, for reading only. It cannot be moved or deleted.
     Protect(#[serde(with = "path_bytes")] PathBuf),
-    /// This folder, which lies in a granted or private one and stays writable. It cannot be moved or deleted. In the base
+    /// This folder, which is in a granted or private one and stays writable. It cannot be moved or deleted. In the base
     /// it is made if it is missing.
     Pin(#[serde(with = "path_bytes")] PathBuf),
     /// Nothing can be read of this file or folder: it is empty.
     Hide(#[serde(with = "path_bytes")] PathBuf),
     /// The same, but for what git compares with its index without reading it: in place of the file, or in the folder that
-    /// is otherwise empty, there are files of the same kinds, sizes and times. They hold nothing, and nobody can open them.
+    /// is otherwise empty, there are files of the same kinds, sizes and times. They hold nothing and cannot be opened.
     Placeholders {
         /// The file or folder.
         #[serde(with = "path_bytes")]
@@ -150,7 +150,7 @@ impl Step {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Placeholder {
-    /// Where it lies in the folder.
+    /// Where it is in the folder.
     #[serde(with = "path_bytes")]
     pub name: PathBuf,
     /// What it looks like.
@@ -184,7 +184,7 @@ pub enum Network {
     /// The same, and a port at which the parent listens, at every address of that loopback. The variables that name a
     /// proxy hold the address and the port. With Landlock alone: this port of the machine, where the parent listens already.
     Proxy {
-        /// The address. Commands that share a network can be told apart by it.
+        /// The address. It distinguishes commands that share a network.
         address: Ipv4Addr,
         /// The port.
         port: u16,

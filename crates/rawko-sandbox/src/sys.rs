@@ -32,7 +32,7 @@ pub(crate) fn replace_environment(kept: &[(OsString, OsString)]) -> io::Result<(
     if thread_count() != 1 {
         return Err(io::Error::other("other threads are running"));
     }
-    // SAFETY: this is the only thread, so nobody else reads or changes the variables. `environ` is a list of C strings
+    // SAFETY: this is the only thread, so nothing else reads or changes the variables. `environ` is a list of C strings
     // with a null at its end. They are in memory that this process may write, and no longer used after `clearenv`; those
     // that the dynamic linker and the allocator may have kept pointers to are left alone.
     unsafe {

@@ -42,7 +42,7 @@ pub(super) fn run(plan: &Plan, socket: &UnixStream, signals: &OwnedFd, command: 
 }
 
 fn prepare(plan: &Plan) -> StepResult<()> {
-    // The process outside is the only one of its thread group, so its death is what this signal stands for.
+    // The process outside is the only one of its thread group, so this signal means its death.
     during("tying the two processes together", set_parent_process_death_signal(Some(Signal::KILL)))?;
     // Without a terminal: `/dev/tty` is that of the session.
     during("leaving the terminal", setsid())?;

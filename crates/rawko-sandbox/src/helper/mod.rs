@@ -255,7 +255,7 @@ fn id_maps() -> Option<(String, String)> {
 
 #[allow(unsafe_code, reason = "unshare is unsafe for CLONE_FILES, which is not among the flags")]
 fn enter(flags: UnshareFlags) -> StepResult<()> {
-    // SAFETY: the descriptors stay shared with nobody: the process has one thread.
+    // SAFETY: the descriptors are not shared: the process has one thread.
     during("making namespaces", unsafe { unshare_unsafe(flags) })
 }
 

@@ -1,6 +1,6 @@
-//! Opens the places of a view. Another command may run in the project and put a link where a folder was: what is mounted
-//! then lies somewhere else, or shows something else. So no link is followed, and mounts are made by descriptor. Plans name
-//! real paths.
+//! Opens the places of a view. Another command may run in the project and put a link where a folder was: what is
+//! mounted is then in another place, or shows something else. So no link is followed, and mounts are made by
+//! descriptor. Plans name real paths.
 
 use std::ffi::OsStr;
 use std::io;

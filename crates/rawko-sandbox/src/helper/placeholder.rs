@@ -1,7 +1,7 @@
-//! Files that stand in the place of others: what git takes for the original without reading it, and texts.
+//! Files that replace others: files that git takes for the original without reading them, and texts.
 //!
-//! They are made in memory. A placeholder has no content, and its owner is mapped to nobody, so that root cannot open
-//! it either: git would take what root reads, zeros, for a change.
+//! They are made in memory. A placeholder has no content, and its owner is mapped to the user `nobody`, so that root
+//! cannot open it either: git would take what root reads, zeros, for a change.
 
 use std::fs;
 use std::io::{self, Read as _, Write as _};
@@ -31,7 +31,7 @@ const FILE: &str = "file";
 /// The longest symbolic link.
 const LONGEST_LINK: u32 = 4095;
 
-/// What is to lie over `place`; `None` where nothing is, or a link, over which nothing can lie.
+/// The file to mount over `place`; `None` if nothing is there, or a link, over which nothing can be mounted.
 pub(super) fn stand_in(place: &Path, files: &[Placeholder]) -> io::Result<Option<OwnedFd>> {
     let Ok(kind) = fs::symlink_metadata(place) else { return Ok(None) };
     if kind.is_dir() {
@@ -116,8 +116,8 @@ fn take_file(folder: &OwnedFd) -> io::Result<OwnedFd> {
     Ok(taken?)
 }
 
-/// Has the owner of the files be nobody, for whom root's rights do not hold. Only root needs it, and before Linux 6.3
-/// the kernel cannot do it: there root reads zeros.
+/// Makes the user `nobody` the owner of the files, so that root's rights do not apply. Only root needs it, and before
+/// Linux 6.3 the kernel cannot do it: there root reads zeros.
 fn close_to_all(mount: &OwnedFd) {
     // The same for all files of a command.
     static IDS: OnceLock<Option<OwnedFd>> = OnceLock::new();
@@ -158,6 +158,6 @@ fn ids_without_root() -> io::Result<OwnedFd> {
 
 #[allow(unsafe_code, reason = "unshare is unsafe for CLONE_FILES, which is not among the flags")]
 fn enter_user_namespace() -> io::Result<()> {
-    // SAFETY: the descriptors stay shared with nobody: the process has one thread.
+    // SAFETY: the descriptors are not shared: the process has one thread.
     Ok(unsafe { unshare_unsafe(UnshareFlags::NEWUSER) }?)
 }

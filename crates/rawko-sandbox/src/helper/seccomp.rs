@@ -110,8 +110,8 @@ const SYSTEM_V: [libc::c_long; 11] = [
     libc::SYS_shmget,
 ];
 
-/// The bits of a file's mode that give whoever runs it the rights of its owner or its group: outside the sandbox, where
-/// the file stays, those are the user's.
+/// The bits of a file's mode that give any user who runs it the rights of its owner or its group: outside the sandbox,
+/// where the file stays, those are the user's.
 const SET_ID: [libc::mode_t; 2] = [libc::S_ISUID, libc::S_ISGID];
 /// Calls that set a mode, and which of their arguments it is.
 const MODES: [(libc::c_long, u8); 4] =

@@ -82,7 +82,7 @@ pub(super) fn build_base(plan: &Plan) -> StepResult<()> {
         }
     }
     for Held { mount, place } in covers {
-        // By its descriptor: something else may lie over its place by now.
+        // By its descriptor: something else may cover its place by now.
         let result = set_mount_attributes(mount.as_fd(), Path::new(""), READ_ONLY, 0, false);
         during(format!("closing {}", place.display()), result)?;
     }
@@ -271,7 +271,7 @@ fn put_if_made(place: &Path, made: Option<OwnedFd>) -> StepResult<()> {
     put(Held { mount, place: place.to_owned() })
 }
 
-/// Attaches a mount at its place, which is made where it lies in a covered folder.
+/// Attaches a mount at its place, which is created if it is in a covered folder.
 fn put(held: Held) -> StepResult<()> {
     attach(&held.mount, &held.place)
 }

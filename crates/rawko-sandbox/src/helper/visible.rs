@@ -80,7 +80,7 @@ fn collect(path: &Path, marks: &[(&Path, Sight)], found: &mut Visible) {
             }
         }
         Some(Sight::Covered | Sight::Hidden) | None => {
-            // Nobody lists a hidden folder, so what is shown in it is found by its marks.
+            // A hidden folder cannot be listed, so the places shown in it are found by their marks.
             let mut shown: Vec<&Path> = inner.map(|(place, _)| *place).collect();
             shown.sort_unstable();
             let mut last: Option<&Path> = None;
@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether `path` lies in something that may be read.
+    /// Whether `path` is in something that may be read.
     #[track_caller]
     fn check(view: &[Step], path: &Path, is_readable: bool) {
         let found = visible(view.iter());

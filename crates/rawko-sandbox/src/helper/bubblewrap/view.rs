@@ -1,7 +1,7 @@
 //! A view as arguments of bubblewrap.
 //!
 //! Bubblewrap takes what it mounts from the machine's file system, never from what it has built already. So a folder that
-//! is pinned is mounted before what lies in it, and each place is looked up in the mount that it is seen through.
+//! is pinned is mounted before its contents, and each place is looked up in the mount that it is seen through.
 
 use std::ffi::OsString;
 use std::fs;
@@ -106,7 +106,7 @@ impl View {
             Step::Link { place, target } => self.link(place, target)?,
             Step::Pin(place) => self.pin(place, is_base)?,
             Step::Protect(place) => self.protect(place),
-            // Bubblewrap mounts files of the machine, and nothing that nobody can open.
+            // Bubblewrap mounts only files of the machine that can be opened.
             Step::Hide(place) | Step::Placeholders { place, .. } => self.hide(place),
             Step::Text { .. } => {}
         }
@@ -173,7 +173,7 @@ impl View {
         Ok(())
     }
 
-    /// Makes a mount of a folder that can be written, before what lies in it is mounted. Elsewhere nothing can be moved.
+    /// Makes a mount of a folder that can be written, before its contents are mounted. Elsewhere nothing can be moved.
     fn pin(&mut self, place: &Path, is_base: bool) -> StepResult<()> {
         self.check_way(place)?;
         let Some((index, mount)) = self.around(place).filter(|(_, mount)| mount.place != place) else {
@@ -201,7 +201,7 @@ impl View {
                 && mount.place.starts_with(place)
                 && matches!(mount.sight, Sight::Cover | Sight::Empty | Sight::Null)
         };
-        // It would lie over them.
+        // It would cover them.
         let again: Vec<(PathBuf, Sight)> = self
             .0
             .iter()
@@ -254,7 +254,7 @@ impl View {
         for (index, Mount { place, .. }) in
             self.0.iter().enumerate().filter(|(_, mount)| mount.sight == Sight::Cover)
         {
-            // Something else may lie over it by now.
+            // Something else may cover it by now.
             if !self.0.iter().skip(index + 1).any(|later| place.starts_with(&later.place)) {
                 say("--remount-ro", &[place]);
             }
