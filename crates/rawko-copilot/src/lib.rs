@@ -38,7 +38,8 @@ mod tests {
 
     const SORTED: &str = r#"{"a":1,"b":{"c":2,"d":3}}"#;
 
-    /// With the feature `sdk` keys stay as they are written, unless somebody sorts them. Digests must not depend on that.
+    /// With the feature `sdk` keys stay as they are written, unless they are sorted explicitly. Digests must not depend
+    /// on that.
     #[test]
     fn arguments_are_sorted_in_every_build() {
         let written = r#"{"b":{"d":3,"c":2},"a":1}"#;

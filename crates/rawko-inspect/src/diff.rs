@@ -22,7 +22,7 @@ pub struct DiffView {
     /// Files that were not kept, each with why.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_kept: Vec<String>,
-    /// Files that somebody else changed too.
+    /// Files that someone else changed too.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OthersChange>,
     /// Why there is nothing to see.

@@ -178,7 +178,7 @@ fn values(question: &Question) -> Map<String, Value> {
     values
 }
 
-/// What a browser would do: the suite's authorization server asks nobody.
+/// What a browser would do: the suite's authorization server asks no one.
 async fn visit(address: String) -> Result<String, String> {
     let client = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build();
     let response = client.map_err(|error| error.to_string())?.get(address).send().await;

@@ -79,7 +79,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for LineReader<R> {
             let mut read = ReadBuf::new(&mut piece);
             ready!(Pin::new(&mut self.inner).poll_read(context, &mut read))?;
             if read.filled().is_empty() {
-                // The end. A line that did not end is nobody's message.
+                // The end. A line that did not end is not a message.
                 return Poll::Ready(Ok(()));
             }
             self.take(read.filled())?;

@@ -89,7 +89,7 @@ impl Drop for CancelOnDrop {
         let Some(task) = self.task.take() else { return };
         let peer = self.peer.clone();
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            // The server may end it or not: nobody waits for it any more.
+            // The server may end it or not: nothing waits for it any more.
             runtime.spawn(async move { drop(peer.cancel_task(CancelTaskParams::new(task)).await) });
         }
     }

@@ -39,7 +39,7 @@ pub struct Options {
     pub call: Duration,
     /// The most bytes of one message.
     pub most_bytes: usize,
-    /// The version of this program, as servers are told.
+    /// The version of this program, as servers see it.
     pub version: String,
     /// The revision that the server spoke before, where it is known: then nothing is tried out.
     pub known: Option<Version>,

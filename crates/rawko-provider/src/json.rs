@@ -14,7 +14,7 @@ const FIRST: u32 = 0xD800;
 const SECOND: u32 = 0xDC00;
 /// One after the last surrogate.
 const END: u32 = 0xE000;
-/// Stands for the first surrogate in parts that may be joined, and so on: characters that nobody uses.
+/// Represents the first surrogate in parts that may be joined, and so on: these characters are not used otherwise.
 const STAND_IN: u32 = 0x10_F000;
 
 /// The value of a text that is whole.
@@ -60,7 +60,7 @@ fn mended(text: &str, instead: impl Fn(u32) -> char) -> Option<String> {
     has_half.then_some(mended)
 }
 
-/// The surrogate that an escape stands for, if it is one.
+/// The surrogate that an escape represents, if it is one.
 fn half(escape: &str) -> Option<u32> {
     let unit = u32::from_str_radix(escape.strip_prefix("\\u")?.get(..4)?, 16).ok()?;
     (FIRST..END).contains(&unit).then_some(unit)
@@ -108,7 +108,7 @@ impl Halves {
     }
 }
 
-/// The surrogate that a character stands for.
+/// The surrogate that a character represents.
 fn unit(c: char) -> Option<u32> {
     let unit = u32::from(c).checked_sub(STAND_IN)? + FIRST;
     (unit < END).then_some(unit)

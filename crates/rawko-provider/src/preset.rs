@@ -69,7 +69,8 @@ const fn local_with_words(name: &'static str, base_url: &'static str) -> Preset 
     Preset { forces_by_name: false, ..local(name, base_url) }
 }
 
-/// All presets. Where nobody has chosen, the first that can be used is: keys in this order, then local servers.
+/// All presets. If the user has chosen none, rawko takes the first that can be used: keys in this order, then local
+/// servers.
 pub const PRESETS: &[Preset] = &[
     Preset {
         name: "claude",

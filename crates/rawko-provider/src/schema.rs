@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 const COMBINED: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 /// What no service takes at the top beside these.
 const REFUSED: [&str; 3] = ["$ref", "enum", "not"];
-/// How deep alternatives may lie within each other.
+/// How deep alternatives may be nested.
 const DEPTH: usize = 8;
 
 /// The schema itself where services take it, else the nearest one that they do.

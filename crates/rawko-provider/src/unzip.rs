@@ -1,4 +1,4 @@
-//! Bodies that come as gzip although nobody asked for that: caches and proxies on the way do it.
+//! Bodies that come as gzip although rawko did not ask for that: caches and proxies on the way do it.
 //!
 //! Known by their first byte, with which neither JSON nor an event begins. What they unpack to is bounded where it is read.
 

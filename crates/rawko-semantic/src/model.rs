@@ -14,7 +14,7 @@ use tokenizers::{PaddingParams, Tokenizer, TruncationParams};
 use crate::error::Error;
 use crate::vector::DIMENSIONS;
 
-/// Most word pieces of a text, as the model was trained; what is behind them is not read.
+/// Most word pieces of a text, as the model was trained; the text after them is not read.
 pub const MAX_PIECES: usize = 256;
 /// Texts that go through the network together: padding all to the longest costs more than a larger batch saves.
 const BATCH: usize = 16;
@@ -124,8 +124,8 @@ fn tokenizer_from(bytes: &[u8], config: &Config) -> Result<Tokenizer, tokenizers
     Ok(tokenizer)
 }
 
-/// The tensors are copied out of the file's bytes, which are dropped then. Mapping the file instead would trust that nobody
-/// changes it meanwhile.
+/// The tensors are copied out of the file's bytes, which are dropped then. Mapping the file instead would rely on the
+/// file not changing in the meantime.
 fn network_from(bytes: &[u8], config: &Config) -> Result<BertModel, candle_core::Error> {
     let tensors = candle_core::safetensors::load_buffer(bytes, &Device::Cpu)?;
     BertModel::load(VarBuilder::from_tensors(tensors, DType::F32, &Device::Cpu), config)

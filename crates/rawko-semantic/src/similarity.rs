@@ -1,9 +1,9 @@
 //! How near each memory is to a task in meaning.
 //!
-//! Owns which texts stand for a memory, what of the query is compared with them, and the threshold. Only a memory with a natural-language
-//! `whenToUse` can match by meaning: who wrote a regular expression or a single word meant exactly that. The task alone is
-//! compared: an agent's name has no meaning here, and a plan or a history speaks of so much that it is near to
-//! everything a little.
+//! Decides which texts represent a memory, what part of the query is compared with them, and the threshold. Only a
+//! memory with a natural-language `whenToUse` can match by meaning: a user who wrote a regular expression or a single
+//! word meant exactly that. The task alone is compared: an agent's name has no meaning here, and a plan or a history
+//! speaks of so much that it is near to everything a little.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub struct Compared {
     pub left: usize,
 }
 
-/// The texts that stand for a memory: its natural-language patterns, and then its title. Empty where it has no such
+/// The texts that represent a memory: its natural-language patterns, and then its title. Empty where it has no such
 /// pattern.
 #[must_use]
 pub fn texts(header: &Header) -> Vec<&str> {

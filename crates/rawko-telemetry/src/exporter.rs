@@ -97,7 +97,7 @@ impl Counters {
         *lock(&self.message) = Some(truncate(&message, MESSAGE));
     }
 
-    /// Metrics were not sent. What happened to spans is told first.
+    /// Metrics were not sent. What happened to spans is reported first.
     fn without_metrics(&self, message: &str) {
         lock(&self.message).get_or_insert_with(|| truncate(&format!("metrics: {message}"), MESSAGE));
     }
@@ -177,7 +177,7 @@ pub(crate) fn start(settings: Settings, begun: Timestamp) -> Result<(Queue, Flus
     let runtime = runtime.map_err(|error| error.to_string())?;
     let work = move || {
         runtime.block_on(worker.run(queue));
-        // Nobody may wait.
+        // The receiver may no longer wait.
         let _ = SyncSender::try_send(&finished, ());
     };
     std::thread::Builder::new()

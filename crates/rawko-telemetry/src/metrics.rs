@@ -95,7 +95,7 @@ pub(crate) struct Point {
     pub(crate) sum: f64,
     pub(crate) min: f64,
     pub(crate) max: f64,
-    /// How many values lie in each bucket; the last is above all bounds.
+    /// How many values are in each bucket; the last is above all bounds.
     pub(crate) buckets: Vec<u64>,
 }
 

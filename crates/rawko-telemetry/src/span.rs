@@ -27,7 +27,7 @@ pub struct Span {
     pub attributes: Vec<(&'static str, AttributeValue)>,
     /// What happened during it.
     pub events: Vec<SpanEvent>,
-    /// Why it failed, for people; `Some("")` where nobody may read it.
+    /// Why it failed, for people; `Some("")` if it may not be shown.
     pub failure: Option<String>,
 }
 

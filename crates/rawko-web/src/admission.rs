@@ -157,8 +157,8 @@ mod tests {
         check("http://localhost./", &["localhost"], &["10.0.0.1"], Err("leads to 10.0.0.1"));
     }
 
-    /// What an attacker would write to reach this machine or its network: all is refused to somebody who may reach any host,
-    /// whatever names lead to.
+    /// What an attacker would write to reach this machine or its network: all of it is refused even to an agent that
+    /// may reach any host, wherever names lead.
     #[test]
     fn no_spelling_leads_inside() {
         let list = include_str!("../tests/spellings.txt");

@@ -17,7 +17,7 @@ enum Then {
     Close,
     /// Says nothing more, and stays.
     Hang,
-    /// Sends `x` until nobody reads it.
+    /// Sends `x` until it is no longer read.
     Flood,
 }
 

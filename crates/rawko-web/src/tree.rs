@@ -2,8 +2,8 @@
 //!
 //! The tokens are those of `html5ever`. Its own trees are as deep as a page likes, repeat elements that were left open, and
 //! take quadratic time for some pages; so the tree is made here. It follows what people write: an element ends with its
-//! parent, and `p`, `li`, `td` and the like end where the next one begins. An element below the greatest depth is left out,
-//! and what is in it hangs above.
+//! parent, and `p`, `li`, `td` and similar elements end where the next one begins. An element below the greatest depth
+//! is left out, and what is in it hangs above.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,6 +1,7 @@
 //! Who may ask what. Other programs of this machine reach the port, and so does every page that a browser shows.
 //!
-//! - The host must be this server's own address. So a name that somebody else's DNS leads here (DNS rebinding) is refused.
+//! - The host must be this server's own address. So a name that another party's DNS leads here (DNS rebinding) is
+//!   refused.
 //! - A request that another page makes is refused, by its origin and by what the browser says of it.
 //! - Data needs the token in a header, which no link, form or picture of another page can send. There is no cookie:
 //!   cookies are shared by all ports of a host (ADR 71).

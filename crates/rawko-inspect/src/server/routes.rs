@@ -34,7 +34,7 @@ const DIFF: usize = 4 * 1024 * 1024;
 /// How often a session that runs is looked at, and another one.
 const RUNNING: Duration = Duration::from_millis(250);
 const RESTING: Duration = Duration::from_secs(2);
-/// After so long without news a connection is told that it is alive, so that one that is not is noticed.
+/// After this time without news, the server sends a sign of life, so that a dead connection is noticed.
 const SILENCE: Duration = Duration::from_secs(15);
 
 /// The answer to a request that may be answered.
@@ -112,7 +112,7 @@ async fn data(
     }
 }
 
-/// Which record the client has already: as it was told by a number of its own, or by the last event that it got.
+/// Which record the client has already: from a number of its own, or from the last event that it got.
 fn after<B>(request: &Request<B>) -> u64 {
     let given = request.headers().get("last-event-id").and_then(|id| id.to_str().ok()?.parse().ok());
     let asked =

@@ -274,7 +274,7 @@ pub struct ModelAnswer {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolResult {
-    /// What the agent was told.
+    /// What the agent got.
     pub content: Text,
     /// Whether the call failed.
     pub is_error: bool,

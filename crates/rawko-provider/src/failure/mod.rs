@@ -19,7 +19,7 @@ use error_body::{ErrorBody, body_text};
 use retry_after::retry_after_ms;
 
 /// The error code of an unsuccessful response: by its HTTP status, the type that the server gives the error, and its
-/// message. For providers that are told of responses by something else than HTTP.
+/// message. For providers that get responses by other means than HTTP.
 #[must_use]
 pub fn error_code(status: Option<u16>, kind: &str, message: &str) -> ErrorCode {
     classify::classify(status, &kind.to_lowercase(), &message.to_lowercase()).0
