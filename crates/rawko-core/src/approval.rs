@@ -1,8 +1,8 @@
 //! Approvals: a person is asked for one call that the permissions do not grant (`docs/spec/tools-and-permissions.md`,
 //! "Approvals").
 //!
-//! What is denied outright is never asked for. A question names one call by its digest, so that an answer counts for that
-//! call alone.
+//! Calls that are denied outright are never asked for. A question names one call by its digest, so that an answer
+//! counts for that call alone.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! How much a model thinks: one setting, and the request fields that it becomes over each wire format.
 //!
-//! A setting that a model does not have is an error here, so that none is silently without effect. What is not known of a
-//! model is left to its server to refuse.
+//! A setting that a model does not have is an error here, so that none is silently without effect. If it is not known
+//! whether a model has a setting, refusing it is left to the model's server.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -85,7 +85,7 @@ fn complete() -> Value {
     json!({"decision": "COMPLETE", "summary": "Everything is done, and all checks pass."})
 }
 
-/// What stands against a COMPLETE, kept in step with what the agents do and without the code that is tested.
+/// The objections to a COMPLETE, kept in step with what the agents do and without the code that is tested.
 #[derive(Debug, Default)]
 struct Record {
     /// The agent whose check, the newest since the last write, failed.

@@ -340,7 +340,7 @@ fn an_answer_is_asked_for_only_as_long_as_the_budget_allows() {
     bench.select("developer");
     let prompt = estimate(&mut bench);
     bench.turn(used(5_000 - 20 - prompt - 600, 0));
-    // What is left fits the next prompt, a little longer than the last one, and a short answer.
+    // The rest fits the next prompt, a little longer than the last one, and a short answer.
     let (_, answer) = bench.call();
     let next = estimate(&mut bench);
     assert_eq!(u64::from(answer), prompt + 600 - next);

@@ -1,4 +1,5 @@
-//! A run that the user steers: paused, spoken to, overruled. What has no meaning is ignored, and the note says why.
+//! A run that the user steers: paused, spoken to, overruled. Commands without effect are ignored, and the note says
+//! why.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

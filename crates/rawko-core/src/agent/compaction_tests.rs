@@ -86,7 +86,8 @@ fn the_largest_and_oldest_go_first_and_the_plan_stays() {
     assert_eq!(cut_results(&all, 9, usize::MAX), None, "nothing is cut twice");
 }
 
-/// What was cut is counted as it is encoded, quotes included: one byte more than a result frees takes the next one, too.
+/// The cut part is counted as it is encoded, quotes included: one byte more than a result frees takes the next one,
+/// too.
 #[test]
 fn cutting_stops_when_the_excess_is_gone_and_not_before() {
     let messages = conversation(&[vec![225, 5_255], vec![]]);

@@ -50,7 +50,7 @@ pub struct RedCheck {
 }
 
 impl Objection {
-    /// What stands against a COMPLETE after these executions (oldest first), if anything does.
+    /// The objection to a COMPLETE after these executions (oldest first), if there is one.
     #[must_use]
     pub fn of(history: &[ExecutionSummary], facts: &RunFacts) -> Option<Self> {
         Self::in_record(&ExecutionRecord::of(history, None, facts))

@@ -145,7 +145,7 @@ fn is_at(hir: &Hir, edge: fn(Look) -> bool) -> bool {
     }
 }
 
-/// What is matched against is one line.
+/// Patterns are matched against one line.
 fn is_end(look: Look) -> bool {
     matches!(look, Look::End | Look::EndLF | Look::EndCRLF)
 }
@@ -228,7 +228,7 @@ mod tests {
         #[test]
         fn what_can_never_match_never_does(pattern in "[ab$^()|.*+?]{1,8}", text in "[ab ]{0,6}") {
             let read = Pattern::read(&pattern);
-            // What is said of a part holds of the whole where there is but one.
+            // A statement about a part holds for the whole if there is only one part.
             let is_never = !pattern.contains('|') && read.problem().is_some_and(|problem| problem.starts_with("can never"));
             let query = Query::new(&text, "a", None);
             prop_assert!(!(is_never && read.matches(&query).is_some()), "{}", pattern);

@@ -77,7 +77,7 @@ pub enum Event {
     },
     /// A task that a limit or its provider had ended was taken up again.
     TaskTakenUp {
-        /// The limits from now on. What was spent before counts.
+        /// The limits from now on. Earlier spending counts.
         limits: RunLimits,
         /// Files that agents had seen and that have changed since.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]

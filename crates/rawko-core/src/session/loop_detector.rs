@@ -174,7 +174,8 @@ impl LoopDetector {
         }
     }
 
-    /// The user takes the run up again that was stopped: the counts begin anew. What was written and seen stays known.
+    /// The user takes the run up again that was stopped: the counts begin anew. Texts and results that were seen stay
+    /// known.
     pub(super) fn taken_up(&mut self) {
         let (novelty, mut executions) =
             (std::mem::take(&mut self.novelty), std::mem::take(&mut self.executions));

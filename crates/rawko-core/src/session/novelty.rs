@@ -1,5 +1,5 @@
-//! What came of a tool call that was not there before (`docs/spec/tools-and-permissions.md`, "Guards"): progress is
-//! judged by what came of a call, not by its words.
+//! The results of a tool call that are new (`docs/spec/tools-and-permissions.md`, "Guards"): progress is judged by the
+//! results of a call, not by its words.
 //!
 //! A text is compared as the sequence of its words, without figures and blanks: a counter, a time or an empty line makes
 //! no new text, nor does a word that is written once more. Text that was in the same file before is not new when it comes
@@ -123,7 +123,7 @@ impl Ran {
 }
 
 impl Novelty {
-    /// What came of `call`, and, if it is a check that failed, after how many different changes it has failed alike.
+    /// The progress of `call`, and, if it is a check that failed, after how many different changes it has failed alike.
     pub(super) fn judge(
         &mut self,
         call: &ToolCall,
@@ -155,7 +155,7 @@ impl Novelty {
         (wrote.max(checked).max(learned), alike)
     }
 
-    /// What came of a check that rawko ran itself.
+    /// The progress of a check that rawko ran itself.
     pub(super) fn judge_check(&mut self, run: &CommandRun) -> Progress {
         let output = without_chance(&run.output);
         let learned = self.learned(&output);

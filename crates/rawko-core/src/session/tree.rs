@@ -109,7 +109,7 @@ impl TreeEvidence {
             && !verification.tree_changed
             && verification.tree.as_deref() == Some(inspection.tree.as_str())
         {
-            // What was written since is not in the tree, or was undone.
+            // Later writes are not in the tree, or were undone.
             *freshness = Freshness::Fresh;
         }
         self.inspection = Some(inspection.clone());

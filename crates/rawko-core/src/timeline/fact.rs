@@ -9,8 +9,8 @@ use crate::session::{Effect, EffectAnswer, EffectId, Note, Outcome, Override, Ti
 use crate::tool::ToolOutcome;
 use crate::usage::Usage;
 
-/// One fact. In JSON it is what `sessions export` writes: `type` in snake_case, and a note as it is. What has no form
-/// there is for projections in Rust.
+/// One fact. In JSON it is what `sessions export` writes: `type` in snake_case, and a note as it is. Facts without a
+/// form there are for projections in Rust.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]

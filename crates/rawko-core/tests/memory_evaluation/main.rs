@@ -161,7 +161,7 @@ fn what_is_found_is_mostly_right_and_authors_find_their_own() {
     }
 }
 
-/// What is found where so many unrelated memories are there, as the mean over the authors of patterns.
+/// The matches among so many unrelated memories, as the mean over the authors of patterns.
 fn beside(set: &LabelledSet, queries: &[&LabelledQuery], from: Words, count: usize) -> (Figures, f64) {
     let others = unrelated(from, count);
     let (mut sum, mut wrong) = ([0.0; 3], 0.0);

@@ -166,7 +166,7 @@ impl Parser<'_> {
             }
             let word = self.word()?.word;
             if let Some(at) = operator.take() {
-                // What stands on both sides is calculated.
+                // Both sides are calculated.
                 let right = compared(&word);
                 let one = &mut self.script.unfollowed[at];
                 one.plain = one.plain.take().zip(right).map(|(left, right)| left.with(right));

@@ -1,8 +1,8 @@
 //! What a shell command may run by a `bashFilter` (`docs/spec/bash-and-sandbox.md`, "The filter").
 //!
-//! Decided on the command taken apart as bash would take it, never on its text's first word. What is not
-//! understood is refused. What a program does once it runs is not the filter's business but the sandbox's: a
-//! listed interpreter or build tool may do what it likes as far as this goes.
+//! Decided on the command taken apart as bash would take it, never on its text's first word. A command that is not
+//! understood is refused. What a program does once it runs is not the filter's business but the sandbox's: a listed
+//! interpreter or build tool may do what it likes as far as this goes.
 
 mod allowlist;
 mod builtins;

@@ -89,7 +89,7 @@ pub(super) struct GitTable {
     _why: String,
     /// Subcommands that no option makes dangerous: their words may be anything.
     pub(super) any_options: BTreeSet<String>,
-    /// The others that may be used. What is in neither list is refused: it may be an alias, which runs anything.
+    /// The others that may be used. A name in neither list is refused: it may be an alias, which runs anything.
     pub(super) judged_options: BTreeSet<String>,
     /// Options that start programs or write files, whatever the subcommand.
     pub(super) refused_options: Vec<String>,

@@ -80,7 +80,7 @@ impl WordBuilder {
         if self.is_brace {
             self.unknown(Unknown::Alternatives, "");
             let head = self.prefix.take().unwrap_or_default();
-            // What stands before the first brace is common to all alternatives.
+            // The text before the first brace is common to all alternatives.
             self.prefix = Some(head.split('{').next().unwrap_or_default().to_owned());
         }
         let kind = match (self.unknown, self.prefix.unwrap_or_default()) {

@@ -33,7 +33,7 @@ pub enum PhaseKind {
     Checkpointing,
     /// The tree is compared with the checkpoints.
     Inspecting,
-    /// What was learned is kept as a memory.
+    /// The lesson is kept as a memory.
     Learning,
     /// The verification commands run.
     Verifying,

@@ -59,7 +59,8 @@ impl Learning {
         Box::new(Self { result, agent, stage }).ask(execution, ledger, reaction)
     }
 
-    /// Issues the effect of the stage, or issues it again. What was written already is recognized, not written twice.
+    /// Issues the effect of the stage, or issues it again. A memory that was written already is recognized, not written
+    /// twice.
     pub(super) fn ask(
         self: Box<Self>,
         execution: Box<Execution>,

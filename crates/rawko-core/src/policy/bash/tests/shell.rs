@@ -81,7 +81,8 @@ fn builtins_and_constructs_that_change_what_runs_are_refused() {
     );
 }
 
-/// What is assigned to a variable that bash keeps as an integer is calculated, and the index of an element runs commands.
+/// A value assigned to a variable that bash keeps as an integer is calculated, and the index of an element runs
+/// commands.
 #[test]
 fn variables_that_bash_keeps_as_integers_may_not_be_set() {
     for name in ["BASHPID", "HISTCMD", "OPTIND", "RANDOM", "SECONDS", "SRANDOM"] {
