@@ -193,7 +193,7 @@ fn replaced(content: &[u8], input: &EditInput) -> Result<Edited, String> {
     // In a file that mostly uses LF, a match of CRLF lines is replaced by CRLF lines.
     let new = if !crlf && has_crlf { with_crlf(&input.new_string) } else { new };
     let starts: Vec<usize> = places.iter().map(|place| place.start).collect();
-    // What looks the same twice may be kept apart by what looks the same.
+    // If the text matches twice by its looks, the difference may be in the very characters that look the same.
     if places.len() > 1 && (is_alike || !input.replace_all.unwrap_or(false)) {
         return Err(if is_alike { alike_often(content, &starts) } else { ambiguous(content, &starts) });
     }
@@ -352,7 +352,7 @@ mod tests {
     fn characters_that_look_the_same_are_found_if_that_is_clear() {
         let file = "say “hi”\nsay \"ho\"\n".as_bytes();
         check(file, "say \"hi\"", "say \"hey\"", false, Ok("say \"hey\"\nsay \"ho\"\n".as_bytes()));
-        // What is there exactly is what is meant.
+        // An exact match is the one that is meant.
         check("“a” \"a\"".as_bytes(), "\"a\"", "b", false, Ok("“a” b".as_bytes()));
         check("“a” „a“".as_bytes(), "\"a\"", "b", true, Err("occurs 2 times (at lines 1, 1)"));
         check("it’s\r\nhis\r\n".as_bytes(), "it's\nhis", "a\nb", false, Ok(b"a\r\nb\r\n"));

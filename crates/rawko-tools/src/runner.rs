@@ -74,7 +74,7 @@ impl CommandRunner {
             let original = std::mem::replace(&mut confined.root, root.clone());
             let mut permissions = (*confined.permissions).clone();
             permissions.write = Some(vec![".".to_owned()]);
-            // What is denied in the original by its whole path is denied in the copy.
+            // A path that is denied in the original as an absolute path is denied in the copy.
             let deny = permissions.deny.get_or_insert_default();
             let copied = |entry: &String| {
                 let inside = Path::new(entry).strip_prefix(&original).ok()?;

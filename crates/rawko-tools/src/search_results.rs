@@ -131,7 +131,7 @@ impl FileSink<'_> {
         }
     }
 
-    /// Completes the results of a file that could not be searched to the end. What was found counts.
+    /// Completes the results of a file that could not be searched to the end. The matches so far count.
     pub(crate) fn give_up(self) {
         self.found.given_up.push(self.name.to_owned());
         self.finish();

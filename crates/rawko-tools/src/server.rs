@@ -1,7 +1,7 @@
 //! A program that stays: it is started once, and talks over a socket that is its standard input and output.
 //!
 //! Its environment is that of a command, with the variables that its definition names. It runs in the sandbox under
-//! permissions of its own, and is ended with everything it started. What is said over the socket is others' business.
+//! permissions of its own, and is ended with everything it started. Other modules handle the messages over the socket.
 
 use std::ffi::OsString;
 use std::os::unix::net::UnixStream;

@@ -154,7 +154,8 @@ pub fn is_abandoned_within(folder: &Path, patience: Duration) -> bool {
     true
 }
 
-/// Removes the folders that killed processes left where those for a `project` are made. What cannot be removed stays.
+/// Removes the folders that killed processes left where those for a `project` are made. Folders that cannot be removed
+/// stay.
 pub fn remove_abandoned(project: &Path) {
     remove_abandoned_in(&parent(project), &[VERIFY, GIT, RUN]);
 }

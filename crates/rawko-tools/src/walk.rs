@@ -87,7 +87,7 @@ struct Bounds {
     enters: fn(&std::ffi::OsStr) -> bool,
 }
 
-/// What came of looking at a project's files.
+/// The result of looking at a project's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilesSeen {
     /// Whether all were seen.

@@ -262,7 +262,7 @@ async fn an_approved_path_is_that_path_and_no_other() {
         needs_of(&bench, "Grep", json!({"pattern": "x", "path": "../other"})).await,
         [Refusal::Read { path: format!("{}/", other.display()) }]
     );
-    // What is denied or protected is not asked for.
+    // Denied or protected paths are not asked for.
     assert_eq!(needs_of(&bench, "Read", read("denied")).await, []);
     let hook = json!({"file_path": path(".git/hooks/x"), "content": "x"});
     assert_eq!(needs_of(&bench, "Write", hook.clone()).await, []);

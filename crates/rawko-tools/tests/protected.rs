@@ -69,7 +69,7 @@ fn what_rawko_and_git_obey_is_not_written_under_another_name() {
         symlink("text", root.join(".git")).unwrap();
     };
     check_write(through, "g/hooks/pre-commit", Some(".git"));
-    // What is in a protected folder leads elsewhere.
+    // A file in a protected folder leads elsewhere.
     let inner = |root: &Path| {
         fs::create_dir_all(root.join(".rawko")).unwrap();
         fs::create_dir_all(root.join("mine")).unwrap();

@@ -52,9 +52,9 @@ enum Before {
     Free,
 }
 
-/// What is not there now in the folders of the project's repository and of others that are the user's, `theirs`, and what is
-/// a link, there and at the top of the project. A command may create files beside those that are protected, and nothing can
-/// be mounted where nothing is, or over a link.
+/// The names that are missing now in the folders of the project's repository and of the user's other ones, `theirs`;
+/// and the links, there and at the top of the project. A command may create files beside those that are protected, and
+/// nothing can be mounted where nothing is, or over a link.
 pub(super) fn absent(
     repository: Option<&Repository>,
     root: &Path,
@@ -138,8 +138,8 @@ fn before(folder: &OwnedFd, name: &str) -> Option<Before> {
 }
 
 impl Absent {
-    /// Removes what is there by now, and puts links back. What has a name that the user protects is renamed. What cannot be
-    /// removed stays.
+    /// Removes the files that are there by now, and puts links back. Files with a name that the user protects are renamed.
+    /// Files that cannot be removed stay.
     pub(super) fn remove(&self) {
         for Folder { top, inside, identity, names, runs } in &self.0 {
             // A folder that is in its place by now is the command's own, or a link to somewhere else.

@@ -132,7 +132,7 @@ impl Drop for Leaf {
     }
 }
 
-/// Removes a group with all that runs in it. What cannot be removed is left to the next run.
+/// Removes a group with all that runs in it. A group that cannot be removed is left to the next run.
 fn remove(folder: &Path) {
     let deadline = Instant::now() + PATIENCE;
     while fs::remove_dir(folder).is_err() && folder.exists() && Instant::now() < deadline {

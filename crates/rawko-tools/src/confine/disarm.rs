@@ -94,7 +94,7 @@ pub(super) fn restore(folder: &OwnedFd, missing: &[String], window: Window) {
     missing.iter().filter(is_new).for_each(|name| remove_new(folder, name));
 }
 
-/// Makes a folder none that git takes for a repository. What is in the way is renamed, in case it is needed.
+/// Makes a folder none that git takes for a repository. Files in the way are renamed, in case they are needed.
 fn unmake(folder: &OwnedFd, window: Window) {
     for _ in PARTS {
         if !is_repository(|name| kind_of(folder, name).is_ok()) {

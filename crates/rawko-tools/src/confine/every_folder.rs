@@ -1,7 +1,7 @@
 //! Every folder below another one, by its descriptor and never through a link.
 //!
-//! Commands and the user go on changing what is walked. What is shallow comes first, and folders that tools fill come last:
-//! where only a part can be looked at, it is the one that people work in.
+//! Commands and the user go on changing what is walked. Shallow folders come first, and folders that tools fill come
+//! last: if only a part can be looked at, it is the one that people work in.
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};

@@ -102,7 +102,7 @@ pub(super) fn try_out(
 }
 
 /// Runs a command that does nothing: in namespaces, with and without layers, in those that bubblewrap makes, and then held
-/// by Landlock alone. What is no helper is tried once. Each trial ends after `limit`.
+/// by Landlock alone. A program that is no helper is tried once. Each trial ends after `limit`.
 fn try_each(
     helper: &Path,
     private: &PrivateFolders,

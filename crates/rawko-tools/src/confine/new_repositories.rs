@@ -2,11 +2,11 @@
 //!
 //! Git takes any folder with the right things in it for a repository, and runs what its settings and hooks name: the user's
 //! `git status` there would run what a command wrote, and so would a prompt that shows the branch. So when a command has
-//! ended, each folder that git takes for one now, and that was none before the first command, loses what runs. What was one
-//! before is the user's: no command changes what git obeys there.
+//! ended, each folder that git takes for one now, and that was none before the first command, loses what runs. A folder
+//! that was one before is the user's: no command changes what git obeys there.
 //!
-//! What was there before is kept in a file too. A process that is killed while a command runs cannot look at what that
-//! made, and the next one that removes its temporary folder does (`crate::temporary`).
+//! The earlier repositories are kept in a file too. A process that is killed while a command runs cannot look at what
+//! that made, and the next one that removes its temporary folder does (`crate::temporary`).
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};

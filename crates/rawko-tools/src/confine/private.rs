@@ -69,7 +69,7 @@ impl PrivateFolders {
     }
 
     /// Removes what `who` has for the run alone, beside what else is done: on a disk that is busy each folder may take
-    /// milliseconds. What is left then is removed at the end of the run.
+    /// milliseconds. Anything left then is removed at the end of the run.
     pub(super) fn remove_soon(&self, who: &str) {
         let folder = self.place.join(folder_name(who.as_ref()));
         std::thread::spawn(move || temporary::remove_all(&folder));

@@ -322,7 +322,7 @@ mod tests {
         assert!(!Survey::of(&wanted, NOTHING, 20).is_blind(|_| true));
         let blind = Survey::of(&wanted, NOTHING, 19);
         assert!(blind.is_blind(|folder| folder == root.path()) && !blind.is_blind(|_| false));
-        // What was not seen at first may have been changed since.
+        // Places that were not seen at first may have changed since.
         assert!(Survey::of(&wanted, Some(&blind), 20).is_blind(|_| true));
     }
 

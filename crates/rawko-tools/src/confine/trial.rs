@@ -1,5 +1,5 @@
-//! Runs a command that does nothing below a helper, in a limited time. What is asked may be no helper at all: a program that
-//! never answers, or says something else.
+//! Runs a command that does nothing below a helper, in a limited time. The program may be no helper at all, but one
+//! that never answers, or says something else.
 
 use std::ffi::OsString;
 use std::io;
@@ -60,7 +60,7 @@ pub(super) fn run(helper: &Path, plan: Plan, limit: Duration) -> Result<(), Trou
     drop(control);
     let mut has_exited = false;
     let said = match said {
-        // What has said its last word ends by itself, and its exit status says more.
+        // A helper that has said its last word ends by itself, and its exit status says more.
         Said::Done | Said::Failed(_) | Said::Unfit(_) | Said::Nothing { .. } => {
             has_exited = process.exits_by(deadline);
             match (has_exited, said) {

@@ -113,7 +113,7 @@ impl Builder<'_> {
                 above.extend(inside.map(Path::to_owned));
             }
         }
-        // What is shown is no folder of the private home.
+        // A shown folder is not one of the private home.
         let is_shown = |path: &Path| {
             base.iter().skip(at + 1).any(|step| {
                 matches!(step, Step::Show(place) | Step::Grant(place) | Step::Layer { folder: place, .. }
@@ -173,12 +173,12 @@ impl Builder<'_> {
             .filter(|path| !covered.iter().any(|other| *path != other && path.starts_with(other)))
             .collect();
         let mut steps: Vec<Step> = outermost.iter().map(|path| Step::Cover((*path).clone())).collect();
-        // What is granted is shown over it.
+        // Granted folders are shown over it.
         steps.extend(places.of_root.iter().cloned().map(Step::Hide));
         if let Some(home) = home {
             steps.push(Step::Private { place: home.to_owned(), content: self.own.home.clone() });
         }
-        // What is in plain sight is not put back.
+        // Folders in plain sight are not put back.
         let is_away = |path: &Path| {
             home.is_some_and(|home| path.starts_with(home))
                 || outermost.iter().any(|cover| path.starts_with(cover))
@@ -198,7 +198,8 @@ impl Builder<'_> {
         steps
     }
 
-    /// The caches in a folder that is granted for reading, or the others. What is granted is shown over what was there.
+    /// The caches in a folder that is granted for reading, or the others. Granted folders are shown over what was
+    /// there.
     fn caches(&self, in_granted: bool) -> Vec<Step> {
         let caches = &self.places.caches;
         let granted: Vec<&PathBuf> = self.granted_outside().collect();
@@ -381,7 +382,7 @@ impl Builder<'_> {
         let inner = self.survey.protected.iter().filter(|path| path.ends_with(".rawko"));
         let sessions = projects.map(|project| project.join(".rawko/sessions"));
         let sessions = sessions.chain(inner.map(|rawko| rawko.join("sessions")));
-        // What is compared with the beginning of a run is tried in a folder there.
+        // Comparisons with the beginning of a run are tried in a folder there.
         let sessions = sessions.filter(|folder| !root.starts_with(folder) && folder.is_dir());
         let (mut denied, has_patterns) = self.access.denied_places();
         if has_patterns {

@@ -2,7 +2,7 @@
 //!
 //! It listens in the network of the sandbox, at a socket that the helper made there, and connects from outside. Names are
 //! looked up here, so a command needs no name service, and the address that was judged is the one that is connected to.
-//! A host is granted with all its ports. What is refused is recorded for the command that asked.
+//! A host is granted with all its ports. A refusal is recorded for the command that asked.
 
 mod address;
 mod client;
