@@ -120,8 +120,8 @@ fn wait_for(command: Pid, socket: &UnixStream, signals: &OwnedFd) -> ExitStatus 
     }
 }
 
-/// Asks what the command left to end, and waits for a while. What is there still ends with this process. Returns how
-/// many there were.
+/// Asks the processes that the command left to end, and waits for a while. Processes that remain end with this one.
+/// Returns how many there were.
 fn end_leftovers() -> usize {
     let count = others();
     if count == 0 {

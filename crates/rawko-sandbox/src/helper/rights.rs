@@ -1,4 +1,4 @@
-//! Gives up every right that the command does not need. What is given up here, no process below gets back.
+//! Gives up every right that the command does not need. No process below gets back a right that is given up here.
 
 use std::path::PathBuf;
 

@@ -220,7 +220,7 @@ pub(super) fn memory(is_closed: bool) -> io::Result<OwnedFd> {
 fn cover(place: &Path, covers: &mut Vec<Held>) -> StepResult<()> {
     let covering = || format!("covering {}", place.display());
     let opened = match place::open_or_make(place, FileType::Directory) {
-        // What is gone, where nothing can be made, needs no cover.
+        // A folder that is gone, where nothing can be made, needs no cover.
         Err(error) if error.kind() == std::io::ErrorKind::ReadOnlyFilesystem => return Ok(()),
         opened => during(covering(), opened)?,
     };
@@ -252,7 +252,7 @@ fn make_folder(place: &Path) -> StepResult<()> {
 /// Empties a file or a folder.
 fn hide(place: &Path) -> StepResult<()> {
     let hiding = || format!("hiding {}", place.display());
-    // What is gone, or was never there, needs no hiding.
+    // A place that is gone, or was never there, needs no hiding.
     let Some(opened) = during(hiding(), place::open_if_there(place))? else { return Ok(()) };
     let mount = match during(hiding(), place::kind_of(&opened))? {
         FileType::Directory => during(hiding(), memory(true))?,

@@ -1,6 +1,6 @@
 //! What a view shows, as places that Landlock can grant: it knows no exception from what it grants, so a folder that holds
 //! something hidden is granted entry by entry. It can still be listed, and so can what is hidden in it: a name is no content,
-//! and without a list of its project no program finds its way. What is covered cannot be listed.
+//! and without a list of its project no program finds its way. A covered folder cannot be listed.
 //!
 //! That cannot be done for a folder that the command may write: what it makes there would not be granted. So a written
 //! folder is granted whole, and what is hidden or protected in it is lost.

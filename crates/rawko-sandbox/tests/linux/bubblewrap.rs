@@ -127,7 +127,7 @@ fn a_layer_is_read_only() {
     assert!(!cache.join("added").exists());
 }
 
-/// What is accepted at the socket that comes out is what the command has sent to its proxy's port.
+/// The socket that comes out accepts the data that the command has sent to its proxy's port.
 fn the_proxy_has_its_port() {
     use std::io::{Read as _, Write as _};
     let mut trial = Trial::new();

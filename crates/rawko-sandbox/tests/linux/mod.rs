@@ -134,7 +134,7 @@ fn what_is_covered_is_not_seen() {
     let ended = trial.run(&script);
     ended.says("here").never_says("CANARY");
     assert!(!folder.join("x").exists());
-    // What is shown of the folder around it shows that too, and a later grant is still a grant.
+    // Showing the folder around it shows the folder too, and a later grant is still a grant.
     let around = folder.parent().unwrap().to_owned();
     trial.plan.base.splice(1..1, [Step::Show(around)]);
     trial.run(&format!("cat {}; echo mine > made", outside.display())).exits(0).says("CANARY");

@@ -114,7 +114,7 @@ impl Processes {
         let (mut has_begun, mut is_open, mut parent_is_gone) = (false, true, false);
         loop {
             let interest = if is_open { PollFlags::IN } else { PollFlags::empty() };
-            // What is closed stays ready. Once that is seen, it is watched no more.
+            // A closed descriptor stays ready. Once that is seen, it is no longer watched.
             let mut ready = [
                 PollFd::new(signals, PollFlags::IN),
                 PollFd::from_borrowed_fd(control.as_fd(), interest),

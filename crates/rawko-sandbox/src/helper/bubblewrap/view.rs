@@ -213,7 +213,7 @@ impl View {
     }
 
     fn hide(&mut self, place: &Path) {
-        // What is not seen, is gone, or was never there, needs no hiding.
+        // A place that is not seen, is gone, or was never there, needs no hiding.
         let Some(kind) = self.source(place).and_then(|source| fs::symlink_metadata(source).ok()) else {
             return;
         };
