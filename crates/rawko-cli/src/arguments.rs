@@ -216,7 +216,7 @@ fn takes_next(cli: &clap::Command, flag: &str) -> bool {
     !is_joined && known.is_some_and(|arg| arg.get_action().takes_values() && !arg.is_require_equals_set())
 }
 
-/// What stands on the command line besides options.
+/// The words of the command line that are not options.
 enum FirstWord {
     /// Only options, or a `--` before the first word.
     Nothing,

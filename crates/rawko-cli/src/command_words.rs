@@ -190,8 +190,8 @@ const GIT: &[OfGit] = &[
 /// Commands of git that are commands of rawko too. After the word `git` they are git's.
 const ALSO_GIT: &[OfGit] = &[("config", "", "list"), ("diff", "", "staged cached"), ("init", "", "")];
 
-/// What was probably meant by these words if they are a command line. The first is no command of rawko, or in quotes with
-/// the others.
+/// The command that these words probably mean if they are a command line. The first is no command of rawko, or in
+/// quotes with the others.
 pub(crate) fn meant(cli: &clap::Command, words: &[&str]) -> Option<String> {
     if words.is_empty() || words.len() > MOST_WORDS {
         return None;

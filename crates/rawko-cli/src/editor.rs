@@ -13,7 +13,7 @@ use crate::workspace::Workspace;
 /// The line from which on everything is for the person who writes.
 const SCISSORS: &str = "# ------------------------ >8 ------------------------";
 
-/// What stands below the task in the editor.
+/// The text below the task in the editor.
 const EXPLANATION: &str = "\
 # Write the task above this line; # and Markdown are fine there.
 # Everything from the line on is ignored. An empty task starts nothing.
@@ -39,7 +39,7 @@ pub(crate) fn task(workspace: &Workspace, text: &str) -> Result<String, Failure>
     Ok(task)
 }
 
-/// What stands above the line.
+/// The text above the line.
 fn cut(written: &str) -> String {
     let above = written.split_once(SCISSORS).map_or(written, |(above, _)| above);
     above.trim().to_owned()

@@ -9,7 +9,7 @@ use crate::output::clean_line;
 struct Foreign {
     /// As they are typed, with spaces between them.
     typed: &'static str,
-    /// What holds in rawko.
+    /// The equivalent in rawko.
     meant: &'static str,
     /// A command line that does it.
     instead: &'static str,

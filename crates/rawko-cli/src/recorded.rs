@@ -11,8 +11,8 @@ use rawko_core::{ErrorCode, ErrorInfo, Timestamp};
 
 use crate::reporters::Reporter;
 
-/// Tells a reporter what the session at `path` has done, before it is carried on. What cannot be read is left out: resuming has
-/// read it before.
+/// Tells a reporter what the session at `path` has done, before it is carried on. Unreadable records are left out:
+/// resuming has read them before.
 pub(crate) fn recall(path: &Path, reporter: &mut dyn Reporter) {
     let Ok(mut tail) = JournalTail::open(path) else { return };
     let mut run = RecordedRun::new(tail.header().clone(), path);

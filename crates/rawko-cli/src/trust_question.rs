@@ -1,7 +1,7 @@
 //! The first start in a folder that brings its own configuration, with a person at the terminal: one question.
 //!
-//! What is trusted is what was shown: the digest is taken with the claims, and the configuration is read and compared
-//! again afterwards. Without a terminal nothing is asked and the folder is refused.
+//! The user trusts exactly the text that was shown: the digest is taken with the claims, and the configuration is read
+//! and compared again afterwards. Without a terminal nothing is asked and the folder is refused.
 
 use std::io::{self, BufRead as _, Read as _};
 
@@ -30,8 +30,8 @@ impl Workspace {
         }
     }
 
-    /// Asks, and stores a yes. What is shown is all that the trust is for: the options of this command may override some
-    /// of it, and the next command may not.
+    /// Asks, and stores a yes. The question shows everything that the trust covers: the options of this command may
+    /// override some of it, and the next command may not.
     fn is_trusted_now(&self) -> Result<bool, Failure> {
         let store = self.trust_store()?;
         let seen = self.builder().trusted(true).build()?;

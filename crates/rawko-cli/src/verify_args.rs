@@ -33,7 +33,7 @@ impl VerifyArgs {
         let is_known = recorded.iter().all(|command| today.commands.contains(command));
         Self {
             verify: if is_known { Vec::new() } else { recorded.to_vec() },
-            // What was not found then may be there now.
+            // Checks that were not found then may be there now.
             no_verify: recorded.is_empty() && today.origin.is_some() && !today.commands.is_empty(),
             ..Self::default()
         }

@@ -267,7 +267,7 @@ impl Worktree {
         let submodules = checked_out(&git, &self.root).ok()?;
         let mut uncommitted: Vec<PathBuf> = Vec::new();
         for folder in submodules.iter().rev().chain([&self.root]) {
-            // What is to be committed in a submodule changes the trees around it.
+            // A commit in a submodule changes the trees around it.
             if uncommitted.iter().any(|inside| inside.starts_with(folder)) || !status(folder)?.is_empty() {
                 uncommitted.push(folder.clone());
             }

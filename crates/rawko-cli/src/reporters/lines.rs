@@ -355,6 +355,6 @@ fn labelled(tone: Tone, label: &str, text: &str) -> Vec<Line> {
     let mut lines = text.lines();
     let first =
         Line::of(tone, label).and(Tone::Normal, format!(" {}", lines.next().unwrap_or_default())).hanging(2);
-    // What is asked about has to be seen letter by letter.
+    // The user must see the call in question letter by letter.
     std::iter::once(first).chain(lines.map(|line| Line::verbatim(Tone::Normal, line))).collect()
 }

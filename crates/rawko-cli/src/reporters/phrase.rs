@@ -129,7 +129,7 @@ pub(crate) fn steered(command: &Override, ignored: Option<&str>) -> String {
     }
 }
 
-/// What came of a question.
+/// The answer to a question.
 pub(crate) fn approval(approval: &Approval) -> String {
     match approval {
         Approval::Allowed { by } => format!("allowed ({})", clean_line(by)),

@@ -177,7 +177,7 @@ fn an_honest_short_task_begins() {
     }
     let apart: Vec<&str> = HONEST[0].split(' ').collect();
     place.rawko(&apart).ends(4).complains(&["no provider is configured"]);
-    // What is given as a task is one.
+    // Words that are given as a task are a task.
     for arguments in [
         &["run", "undo", "last"][..],
         &["exec", "undo last"],

@@ -58,7 +58,7 @@ fn what_would_be_told_is_told_with_every_reason() {
     assert_eq!(place.rawko(&with_plan).ends(0).json()["memories"][0]["path"], "mail/smtp.md");
     let step = ["memory", "match", "--task", "x", "--agent", "tester", "--step", "send a mail", "--json"];
     assert_eq!(place.rawko(&step).ends(0).json()["memories"][0]["path"], "mail/smtp.md");
-    // What was reported before says nothing of what this task needs.
+    // Earlier reports say nothing about what this task needs.
     let history =
         ["memory", "match", "--task", "x", "--agent", "tester", "--history", "the sso flow", "--json"];
     assert_eq!(place.rawko(&history).ends(0).json()["memories"], json!([]));

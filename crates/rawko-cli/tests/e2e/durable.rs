@@ -67,7 +67,7 @@ fn a_session_is_replayed_and_a_changed_prompt_told() {
         stdout.contains("in the request of `select`") && stdout.contains("effects[1].request."),
         "{stdout}"
     );
-    // What was recorded is as it was.
+    // The records are as they were.
     assert_eq!(trial.rawko(&["replay", "last"]).0, Some(0));
     let (code, _, stderr) = trial.rawko(&["replay", "--model", "m"]);
     assert_eq!(code, Some(2));

@@ -123,7 +123,7 @@ fn a_service_is_verified_by_its_own_checks() {
     assert_eq!(found.unwrap()["commands"], json!(["cd services/web && make test"]), "{out}");
 }
 
-/// What was found from one folder is known where the run is resumed from another.
+/// Checks found from one folder are known when the run is resumed from another.
 #[test]
 fn a_run_of_a_service_is_resumed_from_the_root() {
     for (begun_in, resumed_in, command) in

@@ -24,7 +24,7 @@ const USERS: &str = r#"find . \( -path '*/objects/*' -o -name .rawko \) -prune -
 #[derive(Clone, Copy)]
 enum Does {
     Runs(&'static str),
-    /// Writes a file with `Write`; what is armed where there is no text.
+    /// Writes a file with `Write`; arms the settings if there is no text.
     Writes(&'static str, Option<&'static str>),
 }
 use Does::{Runs, Writes};

@@ -87,7 +87,7 @@ fn a_named_pipe_is_not_waited_for_and_no_link_leads_out_of_the_project() {
     let (_, err) = ended(with_input(trial.asker(), &["--file", "notes.txt", "review it"], b""), 2);
     assert!(err.contains("notes.txt is a link out of the project, to"), "{err}");
     assert!(trial.server.asked().is_empty());
-    // What is written to a pipe is read, as that of the shell's <(command).
+    // The content of a pipe is read, like that of the shell's <(command).
     let writer = std::thread::spawn(move || std::fs::write(pipe, "from the pipe\n"));
     ended(with_input(trial.asker(), &["--file", "pipe", "review it"], b""), 0);
     writer.join().unwrap().unwrap();

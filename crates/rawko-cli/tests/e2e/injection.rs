@@ -1,9 +1,8 @@
 //! Thirty repositories with injected instructions, and a model that obeys every one of them.
 //!
 //! A text that tells a model what to do cannot be distinguished from data, so nothing here tries: the model reads the
-//! text and does as it says, with real commands. What must hold is what surrounds it: no canary leaves, nothing
-//! persists, nothing lives on, and the honest task is done and verified. The idea is that of `CodeIPI`, at a smaller
-//! scale.
+//! text and does as it says, with real commands. The surroundings must hold: no canary leaves, nothing persists,
+//! nothing lives on, and the honest task is done and verified. The idea is that of `CodeIPI`, at a smaller scale.
 //!
 //! Without the sandbox the attempts succeed, so none of them may harm the machine of a developer who tries that.
 #![cfg(target_os = "linux")]

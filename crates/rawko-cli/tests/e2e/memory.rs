@@ -88,7 +88,7 @@ fn what_the_first_run_learns_stands_at_the_end_of_the_seconds_system_prompt() {
     assert!(stats.contains("\"uses\": 1") && stats.contains("\"helped\": 1"), "{stats}");
     let (code, out, _) = ended.trial.rawko(&["replay", "last"]);
     assert_eq!(code, Some(0), "{out}");
-    // What was judged is in the journal, as it was judged.
+    // The judgement is in the journal, as it was made.
     let judged = |record: &Record| match record {
         Record::Step(step) => step.notes.iter().any(|note| {
             let Note::MemoriesUsed { uses, .. } = note else { return false };

@@ -191,7 +191,7 @@ fn files_of_claude_code_are_taken_as_people_have_them() {
     for name in ["code-reviewer", "copied"] {
         assert!(tools(name).contains("Read, Grep"), "{}", tools(name));
     }
-    // What has rawko's own form is held to it.
+    // An agent in rawko's own form must follow that form.
     let trial =
         trial.file(".rawko/agents/own.md", "---\nname: own\nwhenToUse: now\ndescription: x\n---\nDo it.\n");
     let (code, out, err) = trial.rawko(&["agents", "list"]);

@@ -270,7 +270,7 @@ fn what_breaks_the_prefix_is_named() {
         format!("prompt cache: new prefix for developer: {other}"),
     ];
     assert_eq!(told.iter().map(|line| line.trim()).collect::<Vec<_>>(), expected, "{}", ended.stderr);
-    // What is the same is still found in the cache, up to the breakpoint after the agent's own prompt.
+    // The common part is still found in the cache, up to the breakpoint after the agent's own prompt.
     let asked = ended.trial.server.asked();
     let mut cache = ClaudeCache::default();
     let hits: Vec<usize> = asked

@@ -52,7 +52,7 @@ fn commands_are_confined_unless_the_user_turns_it_off() {
         assert!(started["confined"].is_null(), "{started}");
         assert!(started["degraded"][0].as_str().unwrap().contains("the sandbox is off"), "{started}");
     }
-    // What is required cannot be turned off.
+    // A required sandbox cannot be turned off.
     let (output, _) =
         looks_beside(|server| off(server).user_config("/permissions/require", json!("enforced")));
     assert!(!output.contains("CANARY"), "{output}");

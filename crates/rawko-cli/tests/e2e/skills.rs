@@ -158,7 +158,7 @@ fn the_skills_of_a_folder_are_off_until_it_is_trusted_as_it_is() {
 
     let (system, said) = run(&mut trial);
     assert!(said.contains(off), "{said}");
-    // What is not trusted does not take the place of the user's own.
+    // An untrusted skill does not take the place of the user's own.
     assert!(system.contains("- `greet`: My own greeting."), "{system}");
     let states = |trial: &Trial| -> Vec<Value> {
         let (_, out, _) = trial.rawko(&["skills", "list", "--json"]);

@@ -313,7 +313,7 @@ fn a_killed_run_that_is_resumed_ends_its_own_spans() {
     let (code, out, err) = trial.ask(&["sessions", "export", "--format", "otlp"]);
     assert_eq!(code, Some(0), "{out}{err}");
     let exported = collector.spans();
-    // What was on its way when the process was killed is in the export alone.
+    // Spans that were on their way when the process was killed are in the export alone.
     assert!(
         live.iter().all(|span| exported.contains(span)),
         "{:?}\nis not part of\n{:?}",

@@ -232,7 +232,7 @@ fn commands_that_change_the_tree_prove_nothing_about_it() {
     let ended = trial("true", json!(["echo run >> ../marks/log; echo locked > lock"])).run("Do it.");
     ended.exits(0);
     check(&ended, "verified", 2);
-    // What is ignored does not count.
+    // Ignored files do not count.
     let ended =
         trial("echo stamp > .gitignore", json!(["echo run >> ../marks/log; cat ../marks/log > stamp"]))
             .run("Do it.");

@@ -82,7 +82,7 @@ fn check(baseline: &Baseline, case: Case) {
     let asked = requests::bodies(&server, &baseline.after);
     let opened = effects(records).filter_map(conversation).max().unwrap_or(0);
     requests::check(&what, &asked, baseline, replies(records), opened);
-    // What was answered before the kill was not asked again, and nothing was asked twice after it.
+    // Questions that were answered before the kill were not asked again, and none was asked twice after it.
     let resumed = world.journal();
     assert_eq!(asked.len(), replies(&resumed.records) - replies(records), "{what}");
 }

@@ -32,7 +32,7 @@ pub(super) struct Target {
     pub(super) has_default_store: bool,
     /// How long a worker may be silent before its step is another one's, if the configuration says so.
     pub(super) takeover: Option<TimeSpan>,
-    /// What is said to the fleet passes through it.
+    /// All messages to the fleet pass through it.
     pub(super) redactor: Arc<EventRedactor>,
 }
 

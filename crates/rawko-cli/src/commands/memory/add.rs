@@ -141,8 +141,8 @@ pub(super) fn add(
     Ok(Exit::Success)
 }
 
-/// Embeds the new memory, where the project wants meaning. What goes wrong is reported by the next selection, which embeds what has no
-/// vector yet.
+/// Embeds the new memory, where the project wants meaning. The next selection reports errors, and embeds memories that
+/// have no vector yet.
 fn take_in(workspace: &Workspace, store: &MemoryStore) {
     if workspace.inspect().is_ok_and(|rawko| rawko.config().config.memory.semantic)
         && let Ok(meaning) = load_meaning(workspace)

@@ -27,7 +27,7 @@ pub(super) fn stats(workspace: &Workspace, store: &MemoryStore, as_json: bool) -
             (memory.path, Some(memory.header.title), of_it)
         })
         .collect();
-    // What was given once and is not there any more still counts as given.
+    // A memory that was given once and is gone now still counts as given.
     rows.extend(std::mem::take(&mut feedback).into_iter().map(|(path, of_it)| (path, None, of_it)));
     rows.sort_by(|a, b| b.2.uses.cmp(&a.2.uses).then_with(|| a.0.cmp(&b.0)));
     let entries: Vec<Value> =

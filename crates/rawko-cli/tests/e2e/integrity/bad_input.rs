@@ -122,7 +122,7 @@ fn a_tree_that_changes_while_it_is_judged_is_a_claim() {
     );
 }
 
-/// What was kept is lost, which is no proof that nothing was changed.
+/// The kept state is lost, which is no proof that nothing was changed.
 #[test]
 fn a_repository_that_is_removed_leaves_nothing_to_compare_with() {
     let trial = Trial::new(developer([bash("echo 2 > a"), bash("rm -rf .git")])).file("a", "1\n");

@@ -89,7 +89,7 @@ fn a_window_may_be_resized_in_the_run() {
     }
     go(&pane);
     let all = pane.ends(0);
-    // What had scrolled above the view is there once, and nothing of the view is left among it.
+    // The lines that had scrolled above the view are there once, and nothing of the view is left among it.
     for part in ["Do what is to be done.", "starts (iteration 1)", "▸ Glob *.txt", "Claimed done"] {
         assert_eq!(all.matches(part).count(), 1, "{part} in:\n{all}");
     }
