@@ -101,7 +101,7 @@ fn best<T>(times: u32, work: impl Fn() -> T) -> (Duration, T) {
     let mut shortest = Duration::MAX;
     let mut last = None;
     for _ in 0..times {
-        // What is left of the last time goes first: a session is open once only.
+        // The session of the last round is dropped first: a session is open once only.
         drop(last.take());
         let begun = Instant::now();
         last = Some(std::hint::black_box(work()));

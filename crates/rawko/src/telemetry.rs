@@ -160,8 +160,8 @@ mod with {
         Settings::new(rawko.builder.environment.as_ref(), &configured)
     }
 
-    /// Begins the telemetry of a run, where it is on. What is wrong with its settings never holds a run back: the second part
-    /// tells it at the end.
+    /// Begins the telemetry of a run, where it is on. Errors in its settings never hold a run back: the second part
+    /// reports them at the end.
     pub(crate) fn begin(rawko: &Rawko, journal: &Path) -> (RunTelemetry, Option<TelemetryEnd>) {
         let begun = match settings(rawko) {
             Ok(None) => return (RunTelemetry::default(), None),

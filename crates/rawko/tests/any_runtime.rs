@@ -79,7 +79,7 @@ async fn what_is_no_helper_is_an_error() {
     }
 }
 
-/// What came of a run with one call of Bash.
+/// The result of a run with one call of Bash.
 #[derive(Debug)]
 struct Tried {
     outcome: Outcome,

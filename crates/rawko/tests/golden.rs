@@ -48,7 +48,7 @@ fn session(directory: &Path) {
         limits: None,
         lost: rawko_core::session::Lost::default(),
     });
-    // What looks like a reference to a blob is text like any other.
+    // A value that looks like a reference to a blob is text like any other.
     let posing = json!({"at": "/outcome/content", "sha256": "0".repeat(64), "bytes": 1});
     play.reply("", &[("Read", json!({"file_path": "x", "blobs": [posing]}))]);
     play.answer("{\"blobs\":[]}");
@@ -144,7 +144,7 @@ fn the_golden_session_is_read_and_leads_to_its_end() {
         let derived = StepRecord::of(&reaction.effects, &reaction.notes);
         if let Some(Record::Step(recorded)) = records.next_if(|record| matches!(record, Record::Step(_))) {
             let mut differences = differences(recorded, &derived);
-            // What is asked of models may change from version to version; `rawko replay` tells.
+            // Requests to models may change from version to version; `rawko replay` says so.
             differences.retain(|difference| !difference.field.ends_with(".digest"));
             assert_eq!(differences, [], "{stamped:?}");
         }

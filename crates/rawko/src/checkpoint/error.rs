@@ -78,7 +78,7 @@ pub enum CheckpointError {
         /// Where it was looked for.
         store: PathBuf,
     },
-    /// What is there under the name of something that was kept is something else.
+    /// The object under the name of something that was kept is not that object.
     #[error(
         "what {} has as {id} is not what was kept under that name: it was overwritten, or is damaged; another checkpoint \
          may still be whole",

@@ -273,7 +273,7 @@ pub(super) fn is_work(name: &str) -> bool {
     number(name).is_some() || name.starts_with(REWIND) || name.starts_with(RESUMED)
 }
 
-/// What was kept, in the order in which it was.
+/// The kept trees, in the order in which they were kept.
 pub(super) fn in_time<'a>(
     kept: &'a [Checkpoint],
     messages: &BTreeMap<String, Message>,

@@ -121,7 +121,7 @@ impl Checkpoints {
         let _lock = objects::lock(&store.folder)?;
         temporary::remove_abandoned(&store.place.project);
         // Once some of it is taken back, it is no longer possible to see what a killed session had done for certain.
-        // What is unclear stays so: a dry run says the same.
+        // Unclear files stay unclear: a dry run says the same.
         self.keep_what_it_left(&store, false)?;
         let kept = self.list()?;
         let listing = store.list(&also)?;

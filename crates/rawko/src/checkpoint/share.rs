@@ -13,7 +13,7 @@ use rawko_tools::temporary;
 
 impl Checkpoints {
     /// Gives `other` the trees that its journal names and this session kept, and those that were kept beside them until
-    /// its journal ends. What is gone already is passed over.
+    /// its journal ends. Trees that are gone already are passed over.
     ///
     /// # Errors
     /// [`CheckpointError`]: some may not be shared then, and are gone for `other` when this session is removed.
@@ -81,7 +81,7 @@ impl Objects<'_> {
         let all = String::from_utf8_lossy(&answer);
         for object in all.lines().filter(|object| ObjectFormat::of_id(object).is_some()) {
             let (folder, leaf) = object.split_at(2);
-            // What is not among the session's own objects is in the repository.
+            // Objects that are not among the session's own are in the repository.
             let Some(content) = own::read(&self.own_objects().join(folder).join(leaf)) else { continue };
             let folder = other.own_objects().join(folder);
             create_folder(&folder)?;

@@ -18,7 +18,8 @@ pub(super) struct TreeEntry {
 }
 
 impl TreeEntry {
-    /// Whether both are the same as far as it is known. What is named in different ways cannot be compared.
+    /// Whether both are the same as far as it is known. Content that is named by hashes of different kinds cannot be
+    /// compared.
     fn is_like(&self, other: &Self) -> bool {
         let same_mode = self.mode.is_none() || other.mode.is_none() || self.mode == other.mode;
         let same_content = self.id == other.id || self.id.len() != other.id.len();

@@ -252,7 +252,7 @@ impl Trees {
         contents
     }
 
-    /// What could not be read until now. What was found out since the trees were made says nothing then.
+    /// The faults until now. If there are any, findings since the trees were made prove nothing.
     pub(crate) fn faults(&self) -> BTreeSet<Fault> {
         self.faults.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

@@ -178,7 +178,7 @@ fn next_object(rest: &mut &[u8]) -> Option<Object> {
     let mut words = std::str::from_utf8(rest.get(..end)?).ok()?.split(' ').skip(1);
     let kind = words.next().unwrap_or_default().to_owned();
     let Some(size) = words.next().and_then(|size| size.parse::<usize>().ok()) else {
-        // What is missing has a line and no content.
+        // A missing object has a line and no content.
         *rest = rest.get(end + 1..)?;
         return None;
     };

@@ -66,7 +66,7 @@ pub(crate) fn folder_of(command: &str) -> Option<String> {
         let word = rest.get(..end)?;
         let quoted = word.strip_prefix('\'').and_then(|word| word.strip_suffix('\''));
         let folder = quoted.map_or_else(|| word.to_owned(), |word| word.replace("'\\''", "'"));
-        // What stands there before its end is no word.
+        // A part of the quoted text before its end is no word.
         (shell_word(&folder) == word).then_some(folder)
     })
 }

@@ -107,7 +107,7 @@ impl<'a> Place<'a> {
                 if start.is_symlink() || !start.is_dir() {
                     continue;
                 }
-                // What cannot be read is not there.
+                // A folder that cannot be read counts as missing.
                 let _ = project_files(self.project, &start, MAX_ENTRIES, is_own, |path| {
                     let path = path.strip_prefix(self.folder).ok().and_then(Path::to_str);
                     paths.extend(

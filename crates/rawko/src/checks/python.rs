@@ -1,6 +1,6 @@
 //! Python: which tests a folder has, and which interpreter runs them.
 //!
-//! The interpreter is the project's own where there is one. What is installed for it is known by its files.
+//! The interpreter is the project's own where there is one. The installed packages are known by their files.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;

@@ -115,7 +115,7 @@ pub(super) enum PythonTests {
 pub(super) struct PythonLock {
     pub(super) file: String,
     pub(super) program: String,
-    /// What stands before a command that is run in the environment.
+    /// The prefix of a command that is run in the environment.
     pub(super) run: String,
     /// How the file names a package.
     pub(super) package: String,

@@ -108,7 +108,7 @@ impl Rawko {
         let recorded = recorded.verify.as_ref().filter(|_| self.builder.overrides.verify.is_none())?;
         let today = self.verification_plan();
         let is_known = |command: &String| {
-            // What was found is found again from its own folder, wherever rawko is started today.
+            // A found command is found again from its own folder, wherever rawko is started today.
             let found = || self.found_from(&self.tree().join(folder_of(command).unwrap_or_default()));
             today.commands.contains(command)
                 || (today.origin.is_none()

@@ -14,7 +14,7 @@ use crate::skills::{self, Skill, SkillState};
 
 impl Loaded {
     /// Leaves out what the files of an untrusted folder would otherwise say to models: templates, and memories that are
-    /// not the user's own. What was left out is in a warning.
+    /// not the user's own. A warning names what was left out.
     pub(crate) fn distrust(&mut self, project: &Path, user: Option<&Path>, has_own_memories: bool) {
         self.is_trusted = false;
         let mut off = Vec::new();

@@ -362,7 +362,7 @@ fn explain(error: &ScanError, text: &str) -> YamlError {
     let mut place = Position { line: marker.line().max(1), column: marker.col() + 1, width: 1 };
     let end = text.trim_end().lines().count();
     if place.line > end {
-        // There is nothing to show after the end. What is missing belongs after the last character.
+        // There is nothing to show after the end. The missing part belongs after the last character.
         let last = text.trim_end().lines().last().unwrap_or_default();
         place = Position { line: end.max(1), column: last.chars().count().max(1), width: 1 };
     }

@@ -96,7 +96,7 @@ impl Rawko {
     /// [`Error::Setup`] where an agent's model cannot be resolved.
     pub fn replay(&self, journal: &Journal) -> Result<Replay, Error> {
         let mut setup = self.setup()?;
-        // What was recorded went through the same.
+        // The recorded texts went through the same redaction.
         self.redactor(&self.providers(&setup).unwrap_or_default()).instructions(&mut setup);
         Ok(replay_with(journal, &setup))
     }

@@ -61,7 +61,8 @@ fn situation(
             model: record.calls.last().and_then(|call| models.get(call)).cloned(),
         }),
     };
-    // What cannot be answered by the rules of the question, like a forced agent that could not be chosen, is none.
+    // A decision that the rules of the question do not allow, like a forced agent that could not be chosen, is no
+    // situation.
     parse_situations(&situation.to_line()).is_ok().then_some(situation)
 }
 

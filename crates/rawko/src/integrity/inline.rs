@@ -320,7 +320,7 @@ mod tests {
 
     #[test]
     fn weakened_tests_are_put_back() {
-        // What stands between the items stays.
+        // The text between the items stays.
         let restored = FIRST.replace("#[cfg(test)]", "\n\n#[cfg(test)]");
         check(&FIRST.replace(", 3", ", -1"), Some(&restored));
         check(&FIRST.replace("    #[test]", "    #[test]\n    #[ignore]"), Some(&restored));

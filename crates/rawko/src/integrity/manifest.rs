@@ -151,7 +151,7 @@ fn package(original: &str, now: &str) -> Manifest {
     };
     let mut merged = checks(&original);
     let mut present = checks(&now);
-    // What is new is work; the names that were there mean what they meant.
+    // New names are work; the names that were there mean what they meant.
     let imports =
         |of: &Map<String, Value>| of.get(IMPORTS).and_then(Value::as_object).cloned().unwrap_or_default();
     let mut known = imports(&now);

@@ -114,7 +114,7 @@ pub(crate) struct IntegrityGuard {
     bounds: Bounds,
 }
 
-/// Commands that run, or ran, on the first tree. What is dropped ends.
+/// Commands that run, or ran, on the first tree. Dropping this ends them.
 #[derive(Debug, Default)]
 struct Begun {
     /// Those that are adopted may become others.
@@ -365,7 +365,7 @@ impl IntegrityGuard {
         let _ = tokio::task::spawn_blocking(move || {
             let ignored = checkpoints.ignored().unwrap_or_default();
             for folder in ignored.iter().filter(|path| path.ends_with("__pycache__/")) {
-                // What is left is a cache that could not be removed.
+                // Anything left is a cache that could not be removed.
                 let _ = std::fs::remove_dir_all(project.join(folder.trim_end_matches('/')));
             }
         })

@@ -1,5 +1,5 @@
-//! What has a say in the checks and is no part of the tree: programs, installed packages, files that git ignores, and the
-//! user's own settings.
+//! Everything that affects the checks and is not part of the tree: programs, installed packages, files that git
+//! ignores, and the user's own settings.
 //!
 //! It is looked at before the run first changes anything and again when its work is verified. Files are told apart by
 //! size and times; the time of the last status change cannot be set by a program.
@@ -167,7 +167,7 @@ impl Toolchain {
         is_new.then(|| change(&found.path.display().to_string(), CheckChangeKind::Added))
     }
 
-    /// A file that git ignores, if it may have come or changed since. What was recorded is compared elsewhere.
+    /// A file that git ignores, if it may have come or changed since. Recorded files are compared elsewhere.
     pub(super) fn newer_file(&self, file: &str, project: &Path) -> Option<CheckChange> {
         let is_below = |known: &String| {
             file.strip_prefix(known.as_str()).is_some_and(|it| it.is_empty() || it.starts_with('/'))

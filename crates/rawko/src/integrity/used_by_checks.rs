@@ -99,7 +99,7 @@ pub(super) fn find(
 struct Candidate {
     path: String,
     family: Family,
-    /// What stands where it is imported.
+    /// The form of its imports.
     imports: Regex,
     needs_importer: bool,
     /// The files that import it.
@@ -136,7 +136,7 @@ fn family(path: &str) -> Option<Family> {
 }
 
 impl Family {
-    /// What stands where a file is imported. A name too many makes a check be taken for work, and no work for a check.
+    /// The form of a file's imports. A name too many makes rawko take a check for work, but no work for a check.
     fn import_of(self, path: &str) -> Option<Regex> {
         let name = |path: &str| regex::escape(path.rsplit('/').next().unwrap_or(path));
         let text = match self {

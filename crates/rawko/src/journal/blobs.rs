@@ -86,7 +86,7 @@ impl Blobs {
     fn put(&self, at: String, text: &str) -> Result<BlobRef, JournalError> {
         let reference =
             BlobRef { at, sha256: hex(&Sha256::digest(text.as_bytes())), bytes: text.len() as u64 };
-        // What is there already is kept if it is what it should be; a damaged blob is written anew.
+        // An existing blob is kept if it is intact; a damaged one is written anew.
         if self.get(&reference).is_ok() {
             return Ok(reference);
         }
@@ -208,7 +208,7 @@ mod tests {
         check(json!({"a/b": {"~c": [{"": long('x')}]}}), &["/a~1b/~0c/0/"]);
         // The same text twice is one blob.
         check(json!([long('x'), long('x')]), &["/0", "/1"]);
-        // What looks like a reference is data like any other.
+        // A value that looks like a reference is data like any other.
         let posing = json!({"at": "/a", "sha256": "0".repeat(64), "bytes": 1});
         check(json!({"a": null, "blobs": [posing], "b": long('x')}), &["/b"]);
     }

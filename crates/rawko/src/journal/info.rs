@@ -225,8 +225,8 @@ fn approval_in(tail: &[u8]) -> Option<Timestamp> {
     })
 }
 
-/// Whether the last pause that the journal's end tells of lasts. What comes in during a pause may be long. A projection for
-/// people too.
+/// Whether the last pause that the journal's end mentions still lasts. The events during a pause may be long. A
+/// projection for people too.
 fn paused_in(file: &mut File, length: u64) -> std::io::Result<bool> {
     let mut tail = Vec::new();
     file.seek(SeekFrom::Start(length.saturating_sub(PAUSE_TAIL)))?;

@@ -129,7 +129,7 @@ fn must_be_readable(note: &Note) -> bool {
         | Note::RunPaused
         | Note::RunUnpaused { .. }
         | Note::ApprovalAnswered { .. }
-        // What was judged stays judged, whatever a later rawko would make of it.
+        // A judgement stays, whatever a later rawko would make of it.
         | Note::MemoriesUsed { .. } => true,
         Note::ToolCalled { allowed, .. } => !allowed,
         Note::AgentStarted { .. }

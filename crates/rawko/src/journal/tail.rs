@@ -1,5 +1,5 @@
-//! Reads a journal while another process writes it. Each record is verified like any other; what is not yet whole is read
-//! again later.
+//! Reads a journal while another process writes it. Each record is verified like any other; a record that is not yet
+//! complete is read again later.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};

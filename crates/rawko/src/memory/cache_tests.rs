@@ -1,4 +1,4 @@
-//! What is kept beside the memories is a help: they are found without it, whatever becomes of it.
+//! The cache beside the memories only helps: memories are found without it, whatever becomes of it.
 
 use std::collections::BTreeMap;
 use std::fs;

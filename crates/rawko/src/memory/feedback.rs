@@ -1,8 +1,8 @@
 //! Uses of memories, one line of JSON each, in `.rawko/memories/.feedback.jsonl`.
 //!
 //! Owns that file. It is appended to, one line in one write, so that several runs may do it at once, and made shorter where it has grown long;
-//! a line that cannot be read is passed over. What is no plain file is neither read nor written: a pipe would be waited for.
-//! What the uses say is the core's ([`Feedback`]). It is this machine's and not committed.
+//! a line that cannot be read is passed over. Only a plain file is read or written: a pipe would be waited for. What
+//! the uses say is the core's ([`Feedback`]). It is this machine's and not committed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -84,14 +84,14 @@ pub(super) fn append(folder: BorrowedFd<'_>, uses: &[Use]) -> io::Result<()> {
         serde_json::to_writer(&mut text, one)?;
         text.push(b'\n');
     }
-    // What is appended while the file is made shorter would be lost.
+    // Lines appended while the file is made shorter would be lost.
     let lock = Lock::take(folder::open_below(folder, "")?, PATIENCE);
     for _ in 0..ATTEMPTS {
         let mut file = open(folder, NAME, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)?;
         file.write_all(&text)?;
         if lock.is_held() {
             if file.metadata()?.len() > MAX_LENGTH {
-                // What is too long is read from its end: it costs nothing but room.
+                // A file that is too long is read from its end: it only costs space.
                 let _ = shorten(folder);
             }
             return Ok(());

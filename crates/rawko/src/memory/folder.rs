@@ -14,7 +14,7 @@ use super::report::Report;
 
 /// Deepest folder below the memories' folder.
 const MAX_DEPTH: usize = 16;
-/// Most memories. What is beyond them is not looked at.
+/// Most memories. Memories beyond this number are not looked at.
 pub(super) const MAX_FILES: usize = 1_000_000;
 /// Most folders. (Tests would be slow with so many.)
 pub(super) const MAX_FOLDERS: usize = if cfg!(test) { 1_200 } else { 100_000 };

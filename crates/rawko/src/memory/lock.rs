@@ -15,7 +15,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// Between two looks whether it is free.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// What came of asking for it.
+/// The result of asking for it.
 #[derive(Debug)]
 pub(super) enum Lock {
     /// It is held for as long as this lives.

@@ -59,7 +59,7 @@ mod with_the_model {
             "a parcel has shipped",
             "expiresAt: 2020-01-01\n",
         );
-        // What has been superseded would be nearer than anything else.
+        // The superseded memory would be nearer than anything else.
         add("gone.md", "Subscribers are notified of a shipped parcel", "a parcel has shipped", "");
         add("newer.md", "Deployments happen on Tuesdays", "deploying", "supersedes: [gone]\n");
         let store = MemoryStore::of_project(project.path());
@@ -99,7 +99,7 @@ mod with_the_model {
         assert_eq!(fs::metadata(&vectors).unwrap().modified().unwrap(), before, "nothing is written again");
         let ignored = fs::read_to_string(project.path().join(FOLDER).join(".gitignore")).unwrap();
         assert!(ignored.contains("/.vectors"), "{ignored}");
-        // What is written is embedded at once, and then a selection has nothing to keep.
+        // A written memory is embedded at once, and then a selection has nothing to keep.
         add("new.md", "Parcels are tracked by the carrier", "tracking a parcel", "");
         assert_eq!(meaning.take_in(&store, now), []);
         let taken_in = fs::metadata(&vectors).unwrap().modified().unwrap();

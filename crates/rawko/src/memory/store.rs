@@ -365,7 +365,7 @@ impl MemoryStore {
     pub(super) fn prepare(&self) -> Result<PathBuf, WriteError> {
         let folder = self.folder();
         let failed = |source: io::Error| WriteError::Io { path: super::FOLDER.to_owned(), source };
-        // What is there may be a file, or a link that would lead out of the project.
+        // It may be a file, or a link that would lead out of the project.
         if self.open().map_err(WriteError::Folder)?.is_none() {
             fs::create_dir_all(&folder).map_err(failed)?;
             self.open().map_err(WriteError::Folder)?;

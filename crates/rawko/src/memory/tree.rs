@@ -19,9 +19,10 @@ use rawko_core::text::hex;
 const MAX_CITED: usize = 20;
 /// Most bytes of a file that is hashed. Larger ones count as unchanged.
 const MAX_HASHED: u64 = 4 * 1024 * 1024;
-/// Most bytes that one look hashes. What is beyond them counts as unchanged.
+/// Most bytes that one look hashes. Files beyond that count as unchanged.
 const MAX_HASHED_IN_ALL: u64 = 64 * 1024 * 1024;
-/// Most globs that one look tries, most bytes of one of them, and most paths that all of them are tried on. What is beyond counts as found.
+/// Most globs that one look tries, most bytes of one of them, and most paths that all of them are tried on. Anything
+/// beyond counts as found.
 const MAX_GLOBS: usize = 1_000;
 const MAX_GLOB: usize = 1_000;
 const MAX_TRIED: u64 = 4_000_000;
@@ -103,7 +104,7 @@ impl Tree {
 
     /// `None` where there is none to be had, or it would cost too much.
     fn digest(&self, real: &Path) -> Option<String> {
-        // What is no plain file is not opened: a pipe would be waited for.
+        // Only a plain file is opened: a pipe would be waited for.
         let data = real.metadata().ok().filter(|data| data.is_file() && data.len() <= MAX_HASHED)?;
         self.bounds.bytes.set(self.bounds.bytes.get().checked_sub(data.len())?);
         digest(real).ok()
@@ -153,8 +154,8 @@ impl Tree {
         self.files.get_or_init(list).as_deref()
     }
 
-    /// Whether one of the files below `folder` is one, those that git ignores among them: a file that is there is there. What
-    /// is unknown counts as found.
+    /// Whether one of the files below `folder` is one, those that git ignores among them: a file that is there is
+    /// there. If it is not known, it counts as found.
     fn ignored(&self, folder: &str, is_one: impl Fn(&PathBuf) -> bool) -> bool {
         let inside = if folder.is_empty() { Some(self.project.clone()) } else { self.inside(folder) };
         let Some(path) = inside else { return true };

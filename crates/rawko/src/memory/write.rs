@@ -228,7 +228,7 @@ pub(super) fn set_key(
 ) -> Result<(), WriteError> {
     let form = || WriteError::Form { path: path.to_owned(), key };
     let front = with_key(&text.front, key, value).ok_or_else(form)?;
-    // What is written must be what was there, but for the key.
+    // The text that is written must be the old one, except for the key.
     let before = file::parse(text.front.as_bytes(), path, Care::Full).header;
     let after = file::parse(front.as_bytes(), path, Care::Full);
     let sound = match (before, after.header) {

@@ -1,9 +1,9 @@
 //! What comes in: secrets are taken out of every text of an event that people, models, tools and servers wrote.
 //!
 //! Structure is left alone: kinds, numbers, ids, opaque bytes of providers and pictures. Paths that name a file to rawko
-//! are left out where they hold a secret, never rewritten. What is to be done is left alone too: the setup of a run and
-//! the verification commands were checked before they got here, and a call that held a secret is marked, so that the
-//! core refuses it.
+//! are left out where they hold a secret, never rewritten. Instructions are left alone too: the setup of a run and the
+//! verification commands were checked before they got here, and a call that held a secret is marked, so that the core
+//! refuses it.
 
 use rawko_core::ErrorInfo;
 use rawko_core::facts::Verification;

@@ -1,9 +1,9 @@
 //! Keeping secrets out of prompts, journals and the screen (`docs/spec/sessions.md`: "Secrets are redacted before a record is
 //! written").
 //!
-//! There is one rule. Text that comes in from people, models, tools, files and servers is redacted (`event`). What goes
-//! out is never altered: a call, a configured command or an agent's prompt is used as it is, or refused with the reason
-//! (`outgoing`). Ids are never rewritten, and a path that would have to be is left out.
+//! There is one rule. Text that comes in from people, models, tools, files and servers is redacted (`event`). Outgoing
+//! text is never altered: a call, a configured command or an agent's prompt is used as it is, or refused with the
+//! reason (`outgoing`). Ids are never rewritten, and a path that would have to be is left out.
 //!
 //! This module owns which texts are secrets: the providers' keys, the values of environment variables whose names say
 //! so, and what the embedding program names, as far as they are worth it ([`is_worth_hiding`]). An event is redacted

@@ -1,5 +1,5 @@
-//! What goes out: it is used as it is, or refused with the reason. Never altered, but for one thing: a `Write` or `Edit`
-//! of what an agent was shown gets the secrets of that file back.
+//! Outgoing text: it is used as it is, or refused with the reason. Never altered, but for one thing: a `Write` or
+//! `Edit` of what an agent was shown gets the secrets of that file back.
 //!
 //! Owns the check of what a run is made of, and of a call that is about to be performed. That a call with a secret in its
 //! arguments is refused is decided in the core, by the mark that `event` leaves; this is the second wall.

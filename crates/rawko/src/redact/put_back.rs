@@ -1,8 +1,8 @@
 //! Puts secrets back where an agent writes what it was shown.
 //!
 //! Finds the secret that a placeholder in a `Write` or an `Edit` represents. The file itself says it, so nothing is
-//! stored, and a secret goes back into the file that it is in and nowhere else. What is not certain is an error that
-//! says what to do: a placeholder never takes a secret's place.
+//! stored, and a secret goes back into the file that it is in and nowhere else. If a placeholder is not certain, the
+//! error says what to do: a placeholder never takes a secret's place.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -367,7 +367,7 @@ mod tests {
     #[test]
     fn an_edit_changes_no_part_of_a_secret() {
         let file = format!("k={ONE}\nz={}\nx-y\n", github());
-        // What is in a secret as well is changed outside of it alone.
+        // Text that also occurs in a secret is changed only outside it.
         check_edit(&file, "-", "- ", true, Ok(("x-y\n", "x- y\n")));
         check_edit(&file, "z=", "y=", false, Ok(("z=", "y=")));
         for (old, new) in [("redacted", "x"), ("[redac", "x"), ("=[redacted", "x")] {

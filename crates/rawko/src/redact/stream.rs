@@ -2,7 +2,7 @@
 
 use super::Redactor;
 
-/// The pieces of one stream. What may be the beginning of a secret is held back until it is known what follows.
+/// The pieces of one stream. A text that may be the beginning of a secret is held back until the next piece is known.
 pub(crate) struct RedactedStream<'a> {
     redactor: &'a Redactor,
     /// What the run had seen when the stream began: a model says nothing between its request and its answer that would add

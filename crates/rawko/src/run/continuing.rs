@@ -119,7 +119,7 @@ impl Rawko {
         }
     }
 
-    /// Takes up the task of a session that ended with `outcome`, in the same conversations. What was spent counts.
+    /// Takes up the task of a session that ended with `outcome`, in the same conversations. Earlier spending counts.
     pub(crate) fn take_up(
         &self,
         journal: JournalWriter,

@@ -76,7 +76,7 @@ pub enum RunEvent {
         call_id: String,
         /// The tool.
         tool: String,
-        /// What came of it.
+        /// Its outcome.
         outcome: ToolOutcome,
     },
     /// A piece of a model's text. A slow consumer loses some; the journal has the whole text.

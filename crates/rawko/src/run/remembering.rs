@@ -1,5 +1,5 @@
 //! A run's dealings with the memory of its project: choosing what an execution is given, keeping what it learned,
-//! noting what helped. What is chosen and why is `rawko_core::memory`'s; files are `memory`'s.
+//! noting what helped. `rawko_core::memory` decides what is chosen and why; `memory` handles the files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -166,7 +166,7 @@ impl RunMemory {
         };
         match self.store.learn(&new, &note) {
             Ok(Learned::Written { path }) => {
-                // What goes wrong here is reported by the next selection.
+                // The next selection reports errors that occur here.
                 drop(self.meaning.as_ref().map(|meaning| meaning.take_in(&self.store, at)));
                 KeptMemory::Written { path }
             }
@@ -182,7 +182,7 @@ impl RunMemory {
         format!("{} by {agent}, session {session}, execution {iteration}, records {records}", at.to_rfc3339())
     }
 
-    /// Notes what became of the memories that an execution was given. What cannot be written is not worth a run.
+    /// Notes what became of the memories that an execution was given. A failure to write them is not worth a run.
     pub(crate) fn record(&self, agent: &str, iteration: u32, uses: &[MemoryUse]) -> Result<(), WriteError> {
         let at = now();
         // A run writes nothing beside the user's own memories, nor of them into a project.

@@ -168,7 +168,8 @@ impl Walk<'_> {
         if self.place.scope == Scope::User {
             return Ok(());
         }
-        // What a link within the skill leads to is an entry of its own. What is outside could change after it was trusted.
+        // What a link within the skill leads to is an entry of its own. A file outside could change after it was
+        // trusted.
         let digest = if kind.is_symlink() {
             let real = self.place.folder.join(&path).canonicalize();
             if !real.is_ok_and(|real| real.starts_with(&self.place.folder)) {

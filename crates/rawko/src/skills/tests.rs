@@ -100,7 +100,7 @@ fn skills_are_found_where_they_are_looked_for_in_order_of_precedence() {
             "b replaced by .claude/skills/b",
         ]
     );
-    // What is not trusted replaces nothing of the user's.
+    // An untrusted skill replaces nothing of the user's.
     settle(&mut skills, false);
     let user = ["a untrusted", "a untrusted", "z untrusted", "b untrusted", "c used", "a used", "b used"];
     assert_eq!(states(&skills), user);

@@ -60,7 +60,7 @@ async fn check(change: impl Fn(&Trial), purpose: Option<&str>, field: &str, deri
     trial.run().await;
     let journal = trial.journal();
     change(&trial);
-    // What was recorded does not depend on what is configured today.
+    // The record does not depend on today's configuration.
     check_replay(&journal);
     let replay = trial.rawko().replay(&journal).unwrap();
     let ReplayDifference { request, fields, .. } = replay.difference.expect(field);

@@ -49,7 +49,7 @@ async fn cut_after_any_record_it_ends_the_same_and_nothing_is_done_twice() {
             assert_eq!(state(&resumed), State::Complete);
             check_replay(&resumed);
             assert_eq!(answers_of_models(&resumed), answers_of_models(&journal), "cut at {at}");
-            // What was there stays, and what followed from it follows again, to the byte: requests included.
+            // The records stay, and everything that followed from them follows again, to the byte, including requests.
             assert_eq!(resumed.records[..at], journal.records[..at], "cut at {at}");
             if let (Record::Event(_), Record::Step(step)) = (&journal.records[at - 1], &journal.records[at]) {
                 assert_eq!(resumed.records[at], Record::Step(step.clone()), "cut at {at}");

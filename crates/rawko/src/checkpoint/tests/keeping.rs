@@ -109,7 +109,7 @@ fn each_checkpoint_holds_the_tree_of_its_moment() {
     let third = bench.take(3);
     assert_eq!(bench.kept(&first), ["file", "goes", "stays", "tracked"]);
     assert_eq!(bench.kept(&second), ["comes", "file/in", "stays", "tracked"]);
-    // What was kept before is kept as long as it is there, ignored or not.
+    // A file that was kept before is kept as long as it is there, ignored or not.
     assert_eq!(bench.kept(&third), [".gitignore", "comes", "file", "stays", "tracked"]);
     bench.remove("comes");
     assert_eq!(bench.kept(&bench.take(4)), [".gitignore", "file", "stays", "tracked"]);

@@ -21,7 +21,7 @@ fn bench() -> Bench {
     bench
 }
 
-/// What is the user's in the repositories.
+/// The user's own files in the repositories.
 fn users_own(bench: &Bench) -> String {
     let of = |folder: &str| {
         let ask = |args: &[&str]| bench.git_in(&bench.path(folder), args);

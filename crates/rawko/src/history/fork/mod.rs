@@ -204,7 +204,8 @@ impl Rawko {
         if !taking.fork().state().is_final() {
             return Ok(taking.end(until));
         }
-        // What has ended cannot go on. Where that many records were asked for it is an error; else one less is shared.
+        // A session that has ended cannot go on. If that many records were asked for, it is an error; otherwise one
+        // record less is shared.
         let last = taking.taken.end().saturating_sub(1);
         if at.is_none() && last > 0 {
             return Ok(taking.end(last));

@@ -258,8 +258,8 @@ impl Taken {
         self.events.last()?.shared
     }
 
-    /// Writes the events, and what they lead to in the fork. What is as it was in `old` is copied from its `lines`. Returns
-    /// how many records of `old` were written.
+    /// Writes the events, and what they lead to in the fork. Records that are the same as in `old` are copied from its
+    /// `lines`. Returns how many records of `old` were written.
     pub(super) fn write(
         &self,
         writer: &mut JournalWriter,
@@ -408,7 +408,7 @@ mod tests {
         let old = [started(5), cancel(2), look(3)];
         assert!(!is_apart(&old, &old));
         assert!(is_apart(&old, &[started(6), cancel(2), look(3)]));
-        // What follows an end, other than a look at it, is not what it was: the end was another session's.
+        // Events after an end, other than a look at it, are not the same: the end was another session's.
         let old = [started(5), cancel(2), cancel(3)];
         assert!(is_apart(&old, &old));
     }

@@ -524,7 +524,7 @@ mod tests {
         check("npm test -ws", &["lint.sh", "run.js", "web/proof.js"], &[]);
         check("cc -o t app.c proof.c && ./t", &["proof.c"], &[]);
         check("gmake -f rec.mk go", &["rec.mk", "web/proof.js", "web/sub.mk"], &[]);
-        // What is printed or searched is not run.
+        // A path that is printed or searched is not run.
         check("echo python3 app.py", &[], &[]);
         check("grep -q python3 app.py", &[], &[]);
     }

@@ -103,7 +103,7 @@ pub(super) fn asked(question: &ApprovalQuestion) -> String {
     format!("may {} call {}, {needs}?", line(&question.agent), line(&question.call.name))
 }
 
-/// What came of a question.
+/// The answer to a question.
 pub(super) fn approval(approval: &Approval) -> String {
     match approval {
         Approval::Allowed { by } => format!("allowed ({})", line(by)),
