@@ -229,7 +229,7 @@ impl Turn {
             ErrorInfo::new(ErrorCode::Unknown, "the Copilot CLI asks the model again and does not say why")
         });
         out.push_back(ProviderEvent::Retrying { error, attempt: self.attempt, after_ms: 0 });
-        // What has arrived is void: the answer begins again.
+        // The part that has arrived is void: the answer begins again.
         self.draft = MessageDraft::answer_to(&self.before);
         self.has_text = false;
         self.arriving.clear();

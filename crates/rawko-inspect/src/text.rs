@@ -57,7 +57,7 @@ pub(crate) fn plain(text: &str) -> String {
 /// `text` on one line, at most `max` characters of it.
 #[must_use]
 pub(crate) fn line(text: &str, max: usize) -> String {
-    // What is not looked at need not be cleaned: a command may be a megabyte long.
+    // The unused rest need not be cleaned: a command may be a megabyte long.
     let head = text.get(..text.floor_char_boundary(max.saturating_mul(16))).unwrap_or_default();
     let words = plain(head).split_whitespace().collect::<Vec<_>>().join(" ");
     rawko_core::text::truncate(&words, max)

@@ -433,7 +433,7 @@ impl Connection {
 
     /// Ends the connection, and waits for that a moment.
     pub async fn close(mut self) {
-        // What is still open after that ends with this value.
+        // Anything still open after that ends with this value.
         let _ = self.service.close_with_timeout(Duration::from_secs(2)).await;
     }
 

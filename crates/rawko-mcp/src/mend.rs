@@ -131,7 +131,7 @@ fn block_mended(block: &mut Value) {
     *block = json!({"type": "text", "text": shown});
 }
 
-/// A listed tool that can be read. What is wrong with it is in its schema.
+/// A listed tool that can be read. Its errors are in its schema.
 fn tool_mended(at: usize, tool: &mut Value) {
     let why = match tool.get("inputSchema") {
         Some(Value::Object(schema)) => match schema.get("type") {
@@ -290,7 +290,7 @@ mod tests {
             ),
             (r#"{"inputSchema":{}}"#, "number 2 of the list", Some("it has no name")),
             ("3", "number 2 of the list", Some("it has no name")),
-            // What is wrong with these parts does not matter.
+            // Errors in these parts do not matter.
             (
                 r#"{"name":"odd","description":3,"annotations":[],"outputSchema":"x","inputSchema":{}}"#,
                 "odd",

@@ -299,7 +299,7 @@ impl DraftBlock {
             Self::Thinking { thinking, .. } => thinking.len(),
             Self::Tool(tool) => tool.name.len() + tool.raw.len(),
             Self::HostedCall { raw, .. } => raw.len(),
-            // What was found is not the model's.
+            // The search results are not the model's text.
             Self::Hosted(_) => 0,
         }
     }

@@ -34,13 +34,13 @@ impl Unzip {
         }
         let Self::Gzip(decoder) = self else { return Ok(None) };
         decoder.write_all(bytes)?;
-        // What has arrived of an answer is shown at once.
+        // The part of an answer that has arrived is shown at once.
         decoder.flush()?;
         Ok(Some(std::mem::take(decoder.get_mut())))
     }
 }
 
-/// A whole body, unpacked to at most `max` bytes if it is packed. What cannot be unpacked stays as it is.
+/// A whole body, unpacked to at most `max` bytes if it is packed. A body that cannot be unpacked stays as it is.
 pub(crate) fn unzipped(body: Vec<u8>, max: usize) -> Vec<u8> {
     if body.first() != Some(&FIRST) {
         return body;

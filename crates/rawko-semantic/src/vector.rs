@@ -42,7 +42,7 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Packs a vector. What is no number counts as 0.
+    /// Packs a vector. A value that is not a number counts as 0.
     #[must_use]
     #[allow(clippy::cast_possible_truncation, reason = "held between -127 and 127")]
     pub fn new(vector: &[f32]) -> Self {

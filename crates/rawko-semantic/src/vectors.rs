@@ -76,8 +76,8 @@ impl Vectors {
         self.entries.get(&key(text))
     }
 
-    /// Embeds those of these texts whose vectors are not known, at most `most` of them, and says how many are left. What is not
-    /// among them any more will be left out of the next file.
+    /// Embeds those of these texts whose vectors are not known, at most `most` of them, and says how many are left.
+    /// Texts that are no longer among them will be left out of the next file.
     ///
     /// # Errors
     /// Where `embed` fails.

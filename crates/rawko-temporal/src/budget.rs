@@ -134,7 +134,7 @@ impl BudgetWorkflow {
     #[signal(name = "leave")]
     pub(crate) fn leave(&mut self, _: &mut SyncWorkflowContext<Self>, task: String) {
         let begin = format!("{task}/");
-        // What was not settled may have been spent: the budget is rather too narrow than too wide.
+        // An unsettled amount may have been spent: the budget should be too narrow rather than too wide.
         let (unsettled, others) = std::mem::take(&mut self.budget.reserved)
             .into_iter()
             .partition::<BTreeMap<_, _>, _>(|(call, _)| call.starts_with(&begin));

@@ -18,7 +18,7 @@ const DEFAULT_NAMESPACE: &str = "default";
 /// Between two attempts to reach it.
 const BETWEEN: Duration = Duration::from_millis(500);
 
-/// Where the engine is. What is not given comes from Temporal's own environment variables (`TEMPORAL_ADDRESS`,
+/// Where the engine is. Missing settings come from Temporal's own environment variables (`TEMPORAL_ADDRESS`,
 /// `TEMPORAL_NAMESPACE`, `TEMPORAL_API_KEY`, `TEMPORAL_TLS_…`) and its `temporal.toml`; without them from its defaults.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct EngineAddress {

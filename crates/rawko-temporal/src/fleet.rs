@@ -52,7 +52,7 @@ impl std::fmt::Debug for Fleet {
 }
 
 impl Fleet {
-    /// Connects to the fleet whose workers serve `queue` and share `store`. What is said to it passes through `redactor`.
+    /// Connects to the fleet whose workers serve `queue` and share `store`. All messages to it pass through `redactor`.
     ///
     /// # Errors
     /// [`FleetError::Settings`], [`FleetError::Unreachable`].

@@ -393,7 +393,7 @@ fn changes_the_tree(effect: &Effect) -> bool {
     match effect {
         Effect::RunTool { access, .. } => *access == ToolAccess::Mutating,
         Effect::Remember { .. } => true,
-        // What was proven may be the tree as the commands left it: a lock file that was missing, for example.
+        // The proven tree may be the one that the commands left: a lock file that was missing, for example.
         Effect::Verify { .. } => true,
         _ => false,
     }

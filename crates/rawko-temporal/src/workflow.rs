@@ -256,7 +256,7 @@ impl<'a> Drive<'a> {
         });
         let open: Vec<EffectId> = ctx.state(|state| state.session.open_effects().collect());
         if from_elsewhere {
-            // Its inbox says how it goes on. What was under way there is lost.
+            // Its inbox says how it goes on. Effects that were under way there are lost.
             while let Some(event) = ctx.state_mut(|state| state.inbox.pop_front()) {
                 drive.happened(event);
             }
@@ -571,7 +571,7 @@ impl<'a> Drive<'a> {
     }
 
     fn remember(&mut self, status: TaskStatus) {
-        // What cannot be converted is not there; the task itself does not depend on it.
+        // A status that cannot be converted is missing; the task itself does not depend on it.
         let _ = self.ctx.upsert_memo([(names::STATUS, Some(MemoValue::new(status.clone())))]);
         self.status = Some(status);
     }

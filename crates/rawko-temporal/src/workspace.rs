@@ -370,7 +370,7 @@ impl Inner {
         if self.events >= place.events() {
             return Ok(());
         }
-        // What is at hand needs no question to the store.
+        // Events at hand need no question to the store.
         let at_hand = usize::try_from(self.events.saturating_sub(place.stored)).unwrap_or(usize::MAX);
         let events = match place.tail.get(at_hand..) {
             Some(tail) if self.events >= place.stored => tail.to_vec(),

@@ -65,7 +65,7 @@ fn encoding(response: &Response) -> Result<Option<String>, String> {
 fn decoded(encoding: &str, bytes: &[u8], was_cut: bool, limit: usize) -> Result<Body, String> {
     match encoding {
         "gzip" | "x-gzip" => inflate(MultiGzDecoder::new(bytes), was_cut, limit),
-        // What is called deflate is in a zlib stream, but not from every server.
+        // Deflate data is in a zlib stream, but not from every server.
         "deflate" => inflate(ZlibDecoder::new(bytes), was_cut, limit)
             .or_else(|_| inflate(DeflateDecoder::new(bytes), was_cut, limit)),
         other => Err(format!(

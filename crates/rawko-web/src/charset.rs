@@ -5,7 +5,7 @@ use encoding_rs::{Encoding, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 /// Where a document says its encoding, if it does.
 const HEAD: usize = 1_024;
 
-/// The text of `bytes`. `of_header` is the encoding that the server named. What is not valid becomes the replacement
+/// The text of `bytes`. `of_header` is the encoding that the server named. Invalid bytes become the replacement
 /// character.
 pub(crate) fn text(bytes: &[u8], of_header: Option<&str>, is_markup: bool) -> String {
     let named = of_header.and_then(|label| Encoding::for_label(label.as_bytes()));

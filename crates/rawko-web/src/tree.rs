@@ -147,7 +147,7 @@ impl Builder {
             self.part_words();
             return;
         }
-        // What is left open in a cell does not end the table, and what ends in it was not begun outside.
+        // An element left open in a cell does not end the table, and one that ends in it was not begun outside.
         let until: &[&str] = if is_of_table(name) { &["table"] } else { &["td", "th", "table"] };
         if let Some(at) = self.last(&[name], if &**name == "table" { &[] } else { until }) {
             self.close(at);

@@ -111,7 +111,7 @@ pub(super) fn head(request: &ModelRequest, without: Concessions) -> Result<Vec<u
     head.into_array("messages")
 }
 
-/// The system prompt. What belongs to this conversation only is a block of its own: cache entries end at breakpoints, so
+/// The system prompt. The part for this conversation only is a block of its own: cache entries end at breakpoints, so
 /// without a breakpoint before it, other memories would invalidate the tools and the whole prompt.
 fn system(request: &ModelRequest) -> Vec<ClaudeSystemBlock<'_>> {
     let (stable, own) = request.system_parts();

@@ -106,7 +106,7 @@ impl Streamed {
         Ok(())
     }
 
-    /// What was streamed is the message; or nothing of that kind was streamed.
+    /// The streamed text is the message; or nothing of that kind was streamed.
     fn agrees_with(&self, message: &Message) -> Result<(), String> {
         let join = |texts: Vec<&str>| texts.concat();
         let text = join(message.content.iter().filter_map(text_of).collect());

@@ -88,7 +88,7 @@ impl TaskTree {
         Ok(PushOutcome::Moved(found))
     }
 
-    /// Pushes the checkpoints of a session, for other workers. What is on the remote already costs nothing.
+    /// Pushes the checkpoints of a session, for other workers. Checkpoints that are on the remote already cost nothing.
     ///
     /// # Errors
     /// If the repository cannot be reached.

@@ -292,7 +292,7 @@ fn a_commit_holds_the_work_and_nothing_else() {
     let modes = bench.git_in(&bench.remote(), &["ls-tree", commit.as_str(), "a", "dir"]);
     assert!(modes.contains("100755 blob") && modes.contains("120000 blob"), "{modes}");
     assert_eq!(content(&tree, "nested/file"), "in another repository");
-    // What was left out does not make the next commit either.
+    // The files that were left out do not cause a commit the next time either.
     assert_eq!(tree.commit(2, 1, "Nothing").unwrap(), None);
 }
 

@@ -121,7 +121,7 @@ pub(crate) fn a_cancelled_agents_child_is_dead_when_the_task_has_ended() {
     let outcome = ended.status.unwrap().outcome.unwrap();
     assert_eq!((ended.engine, outcome.status), (EngineState::Cancelled, Status::Cancelled));
     assert_eq!(children(), "", "something of it still runs");
-    // What was done before is kept, and known.
+    // Earlier work is kept, and known.
     assert_eq!(world.git(&["show", "rawko/cancel:before.txt"]), "before\n");
     assert!(outcome.files_modified.contains(&"before.txt".to_owned()), "{outcome:?}");
 }

@@ -165,7 +165,7 @@ impl Found {
 
 /// The text of a piece of HTML, as services give it in part.
 fn plain(text: &str) -> String {
-    // What is longer is cut anyway.
+    // A longer text is cut anyway.
     let text = truncate(text, 4 * MAX_WORDS);
     if !text.contains(['<', '&']) {
         return text;

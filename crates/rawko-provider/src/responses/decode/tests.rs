@@ -77,7 +77,7 @@ fn an_item_is_whole_whatever_part_of_it_was_streamed() {
     check(&[added, done, end()], expected);
     // Only in the response itself.
     check(&[completed(json!([message("hi"), message("there")]))], &["hi", "there"]);
-    // What was streamed is not added again.
+    // Streamed text is not added again.
     let text =
         json!({"type": "response.output_text.delta", "output_index": 0, "content_index": 0, "delta": "hi"});
     let done = json!({"type": "response.output_item.done", "output_index": 0, "item": message("hi")});
