@@ -17,8 +17,9 @@ use crate::vectors::{Embed, Vectors};
 /// on the other: `docs/memory-evaluation.md`.
 pub const THRESHOLD: f64 = 0.30;
 
-/// How far behind the nearest memory another one may be and still match. How large cosines are depends on the task more than on what
-/// is near to it: one threshold high enough for every task finds nothing for most, and one low enough finds everything for some.
+/// How far below the nearest memory's cosine that of another one may be and still match. How large cosines are depends
+/// on the task more than on what is near to it: one threshold high enough for every task finds nothing for most, and
+/// one low enough finds everything for some.
 pub const MARGIN: f64 = 0.05;
 
 /// Most texts that are embedded for one selection: some seconds of work. In a fresh clone with thousands of memories the first selections
