@@ -16,7 +16,7 @@ use rustix::termios::{QueueSelector, tcflush};
 use crate::console::{Console, can_ask};
 use crate::keyboard::Keyboard;
 
-/// How long the question stands there before an answer counts.
+/// How long the question is shown before an answer counts.
 const SHOWN: Duration = Duration::from_millis(300);
 /// How often the reader checks whether someone else has answered.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };

@@ -18,8 +18,8 @@ const PROGRAMS: &str =
 /// What accounts are called besides the names of the presets.
 const PROVIDERS: &str = "anthropic google github chatgpt azure bedrock vertex";
 
-/// Commands of other agents that mean the same, typed or with a slash. Those that stand here with a slash are words of tasks
-/// without it.
+/// Commands of other agents that mean the same, typed or with a slash. Those that are here with a slash are words of
+/// tasks without it.
 struct Others {
     names: &'static str,
     /// What may follow besides flags, ids, `all` and `last`.
@@ -249,7 +249,7 @@ fn of_rawko(cli: &clap::Command, words: &[&str], nearness: Nearness) -> Option<S
         Nearness::Slip if at == 0 => word == "last" || is_session(word),
         Nearness::Slip => word.chars().all(|c| c.is_ascii_digit()),
     };
-    // After a subcommand stands the name of something, which is not a word of a sentence.
+    // After a subcommand comes the name of something, which is not a word of a sentence.
     let is_name = |word: &str| is_inner && word.contains(|c: char| !c.is_alphabetic());
     if !left.iter().enumerate().all(|(at, word)| belongs(at, word) || is_name(word)) {
         return None;

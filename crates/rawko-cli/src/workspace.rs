@@ -66,7 +66,7 @@ impl Workspace {
                 return Ok(above.to_owned());
             }
             if above.join(".git").exists() {
-                // Agents see all of the repository, wherever in it the user stands.
+                // Agents see all of the repository, whichever of its folders the user is in.
                 return Ok(if may_be_one { above.to_owned() } else { folder });
             }
         }

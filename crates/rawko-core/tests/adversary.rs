@@ -249,7 +249,7 @@ proptest! {
     }
 }
 
-/// The runs do end as done where nothing stands against it: the property is not empty.
+/// The runs do end as done where there is no objection to it: the property is not empty.
 #[test]
 fn honest_work_ends_as_done_in_every_mode() {
     let acts = [

@@ -1,7 +1,7 @@
 //! The page's own files, built into the program: one style sheet, one script, one icon.
 //!
 //! The script is several ES modules. [`script`] joins them to one, so that the same bytes are served and embedded, and no
-//! module loads another. That needs no bundler: every `import` and `export` of a module stands on a line of its own, and no
+//! module loads another. That needs no bundler: every `import` and `export` of a module is on a line of its own, and no
 //! two modules share a name.
 
 use std::sync::OnceLock;

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// The first surrogate, and the first one that stands second.
+/// The first surrogate, and the first of those that come second in a pair.
 const FIRST: u32 = 0xD800;
 const SECOND: u32 = 0xDC00;
 /// One after the last surrogate.

@@ -32,7 +32,7 @@ pub const END_NOW: Signal = Signal::QUIT;
 /// The longest plan.
 pub(crate) const MAX_PLAN: usize = 64 << 20;
 
-/// Stands before a plan. A helper of another version could do less than the plan says, and refuses it.
+/// Comes before a plan. A helper of another version could do less than the plan says, and refuses it.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// The longest report.

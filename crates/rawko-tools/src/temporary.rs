@@ -75,7 +75,7 @@ fn named(value: Option<OsString>, project: Option<&Path>) -> Option<PathBuf> {
     (is_usable(&folder) && !is_within).then_some(folder)
 }
 
-/// Whether a path is that of a folder, wherever a program stands.
+/// Whether a path is that of a folder, whatever a program's working folder is.
 pub(crate) fn is_folder(path: &Path) -> bool {
     path.is_absolute() && path.is_dir()
 }

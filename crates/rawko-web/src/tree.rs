@@ -234,7 +234,7 @@ impl Builder {
         self.add(&Node::new(NodeData::Text { contents: RefCell::new(text) }));
     }
 
-    /// A space where an element that is left out may have stood between two words.
+    /// A space where an element that is left out may have been between two words.
     fn part_words(&mut self) {
         let is_within = self.parent().children.borrow().last().is_some_and(|last| match &last.data {
             NodeData::Text { contents } => !contents.borrow().ends_with(char::is_whitespace),

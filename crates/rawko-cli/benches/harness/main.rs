@@ -1,9 +1,9 @@
 //! What rawko itself costs: the release binary against a model server that answers at once, turn by turn.
 //!
 //! `cargo bench -p rawko-cli` prints tables; `-- --json` prints the figures, `-- --turns N` changes the length of the
-//! run, `-- --only start|read|bash|sandbox|micro` leaves the others out. Beside every figure stands a floor: a minimal client that
-//! sends the same bytes over the same kind of connection, with and without appending as much to a file as durably.
-//! `docs/performance.md` says what was seen. Linux only: the figures come from `/proc`.
+//! run, `-- --only start|read|bash|sandbox|micro` leaves the others out. Beside every figure is a floor: a minimal
+//! client that sends the same bytes over the same kind of connection, with and without appending as much to a file as
+//! durably. `docs/performance.md` says what was seen. Linux only: the figures come from `/proc`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 mod answers;

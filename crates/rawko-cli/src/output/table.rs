@@ -6,7 +6,7 @@ use unicode_width::UnicodeWidthStr as _;
 use super::paint::Paint;
 use super::sanitize::clean_line;
 
-/// A column: its heading, and what stands under it for an item.
+/// A column: its heading, and the text under it for an item.
 type Column<'a, T> = (&'a str, &'a dyn Fn(&T) -> String);
 
 /// What a command lists for people: an item a row. Programs get the same items as JSON (`Console::output`).

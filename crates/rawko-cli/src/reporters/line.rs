@@ -60,7 +60,7 @@ impl Line {
         text.lines().map(|line| Self::plain(margin.clone()).and(tone, line).hanging(indent)).collect()
     }
 
-    /// Adds a piece. Tabs become single blanks, because their width depends on where they stand.
+    /// Adds a piece. Tabs become single blanks, because their width depends on their column.
     pub(in crate::reporters) fn and(mut self, tone: Tone, text: impl Into<String>) -> Self {
         let text = text.into();
         if !text.is_empty() {

@@ -115,7 +115,7 @@ fn a_denial_by_permissions_run_blames_the_line_that_decided_and_no_filter() {
         "denied by permissions.run (.rawko/agents/runner.yaml:4, .rawko/config.yaml:3)",
         "add `- grep` under permissions.run of agent `runner`",
     ]);
-    // The filter of the built-in planner stands before.
+    // The filter of the built-in planner comes first.
     ask("planner", "rm x").ends(1).says(&["denied by tools.bashFilter.allowedCommands\n"]);
     ask("planner", "cat x").ends(1).says(&["denied by permissions.run (.rawko/config.yaml:3)"]);
     let entry =

@@ -207,7 +207,7 @@ fn files_are_read_where_the_user_is_and_refused_by_name() {
     command.current_dir(trial.project().join("sub")).args(["--file", "notes.md", "do it"]);
     ended(command.output().unwrap(), 0);
     assert!(trial.server.asked()[1].last_text().contains("| Remember the milk."));
-    // The repository is the project, wherever in it the user stands.
+    // The repository is the project, whichever of its folders the user is in.
     assert!(trial.project().join(".rawko/sessions").exists() && !trial.project().join("sub/.rawko").exists());
 }
 

@@ -119,7 +119,7 @@ fn the_arbiter_is_shown_the_status_of_each_member() {
             }
         }
     });
-    // The red check stands against each COMPLETE.
+    // The red check is an objection to each COMPLETE.
     let ended = project(server, "llm").args(&["--max-iterations", "2"]).run(TASK);
     ended.exits(3);
     let asked = ended.trial.server.asked();

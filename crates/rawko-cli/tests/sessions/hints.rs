@@ -1,4 +1,4 @@
-//! Every command that an error, a hint or a summary names is typed as it stands, and works.
+//! Every command that an error, a hint or a summary names is typed as it is, and works.
 
 use crate::matrix::{State, states};
 use crate::support::Said;

@@ -88,7 +88,7 @@ struct Tables {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Wrapper {
     names: Vec<String>,
-    /// Operands that stand before the program, as in `uv run`. One of these, where there are any.
+    /// Operands that come before the program, as in `uv run`. One of these, where there are any.
     #[serde(default)]
     words: Vec<String>,
     /// The program may come without them.
@@ -100,16 +100,16 @@ struct Wrapper {
     /// Options after which comes a text in a language, and no program.
     #[serde(default)]
     stops: Vec<String>,
-    /// How many operands of its own stand before the program.
+    /// How many operands of its own come before the program.
     #[serde(default)]
     operands: usize,
-    /// `NAME=value` may stand before the program.
+    /// `NAME=value` may come before the program.
     #[serde(default)]
     assignments: bool,
     /// The program is a file or a module in its language.
     #[serde(default)]
     interprets: bool,
-    /// Its options with which a whole suite may be run again; absent where it may not stand before one.
+    /// Its options with which a whole suite may be run again; absent if it may not come before one.
     keeps: Option<Vec<String>>,
     /// It counts only where what it starts is a runner.
     #[serde(default)]
@@ -144,7 +144,7 @@ impl Wrapper {
         })
     }
 
-    /// Its own words, if all its options may stand before a whole suite.
+    /// Its own words, if all its options may come before a whole suite.
     fn kept<'w>(&self, own: &'w [ShellWord]) -> Option<Vec<&'w str>> {
         let keeps = self.keeps.as_ref()?;
         let may_stand =

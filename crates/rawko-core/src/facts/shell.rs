@@ -82,7 +82,7 @@ pub(crate) fn whole_suite_of(command: &str, project: &str) -> Option<String> {
     check_lines(command, project).iter().rev().find_map(whole)
 }
 
-/// Whether two commands run the same checks with the same arguments, whatever stands around these. Commands without known
+/// Whether two commands run the same checks with the same arguments, whatever is around these. Commands without known
 /// checks are the same if their texts are.
 pub(crate) fn are_same_checks(one: &str, other: &str) -> bool {
     let known = checks_of(one);

@@ -58,7 +58,7 @@ pub(super) fn names_file(text: &str, path: &str) -> bool {
 }
 
 /// Whether the text says the title: word by word, or all its content words in one sentence ("I used port 7070, which the tests need"). A
-/// title of fewer than two content words is said by chance, and so are two of them that do not stand side by side.
+/// title of fewer than two content words is said by chance, and so are two of them that are not side by side.
 pub(super) fn says_title(text: &str, title: &str) -> bool {
     let wanted = stems(title);
     if wanted.len() < MIN_TITLE {

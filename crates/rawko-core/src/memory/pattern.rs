@@ -290,7 +290,7 @@ fn content(text: &str) -> BTreeSet<String> {
     words(text).filter(|word| !is_stop_word(word)).map(|word| stem(&word)).collect()
 }
 
-/// The characters of a line that stand at these places in bytes of its folded form, which has as many characters.
+/// The characters of a line at these places in bytes of its folded form, which has as many characters.
 fn original(line: &Line, start: usize, end: usize) -> String {
     let (start, end) = whole_words(&line.folded, start, end);
     let skipped = line.folded.get(..start).unwrap_or_default().chars().count();

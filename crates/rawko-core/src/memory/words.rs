@@ -1,9 +1,9 @@
 //! Words of a text and their stems: the only place that says when two words are the same.
 //!
-//! A word is a run of letters, digits and combining marks; a Han character is a word of its own, since no blanks
-//! stand between those. Case and `ß`/`ss` make no difference. Words are compared as words, never as parts of each other: "to"
-//! is not in "too". Stems are Snowball's: the English one, or the German one for words that are plainly German. A text
-//! is not normalised: a letter written as letter and mark differs from the same letter in one piece.
+//! A word is a run of letters, digits and combining marks; a Han character is a word of its own, since there are no
+//! blanks between those. Case and `ß`/`ss` make no difference. Words are compared as words, never as parts of each
+//! other: "to" is not in "too". Stems are Snowball's: the English one, or the German one for words that are plainly
+//! German. A text is not normalised: a letter written as letter and mark differs from the same letter in one piece.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;

@@ -205,7 +205,7 @@ impl LoopDetector {
         )
     }
 
-    /// Counts a COMPLETE that the record stands against.
+    /// Counts a COMPLETE that the record contradicts.
     pub(super) fn completion_refused(&mut self, objection: &str, tree: &str) -> Alarm {
         let times = self.failed.entry(print(&["record", tree, &without_figures(objection)])).or_default();
         *times += 1;

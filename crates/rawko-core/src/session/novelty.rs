@@ -222,7 +222,7 @@ impl Novelty {
         let checks = facts::checks_of(command);
         let key = match checks.is_empty() {
             true => print(words(&without_figures(command))),
-            // Whatever stands around them, such as an edit in the same command.
+            // Whatever is around them, such as an edit in the same command.
             false => print(checks.iter().flatten().map(|word| without_figures(word))),
         };
         let before = self.checks.get(&key).copied();

@@ -66,7 +66,7 @@ pub(super) fn unrelated(from: Words, count: usize) -> Vec<Memory> {
         }
         let importance = ["low", "medium", "high"][number % 3];
         let front = json!({"title": text(5), "whenToUse": patterns, "importance": importance});
-        // Paths that stand among the others, where scores are the same.
+        // Paths that are among the others, where scores are the same.
         let path = format!("{}-{number}", text(1));
         Memory::new(&path, Header::read(&front).0.unwrap(), &text(12))
     };

@@ -89,7 +89,7 @@ const MACROS: &[&str] = &[
     "thread_local",
 ];
 
-/// Names that are refused wherever they stand at the end or in the middle of a path of any crate.
+/// Names that are refused at the end or in the middle of a path of any crate.
 const NAMES: &[&str] = &["RandomState", "SystemTime", "Instant", "__private", "_private"];
 
 /// Something impure in a source.

@@ -94,7 +94,7 @@ type RuleResult = Result<RulesetStatus, Box<dyn std::error::Error>>;
 const NEWEST: ABI = ABI::V6;
 
 /// The second wall around files: writing only where it is granted, also if a mount could be undone. Where there is no
-/// Landlock, the mounts stand alone.
+/// Landlock, there are only the mounts.
 fn restrict_writing(plan: &Plan) -> RuleResult {
     let fixed = ["/tmp", "/var/tmp", "/dev", "/proc/self"].map(PathBuf::from);
     let writable: Vec<PathBuf> = plan

@@ -39,7 +39,7 @@ const SETTINGS: [&str; 17] = [
     // A pack arrives whole or not at all. Single objects of a killed fetch could be a commit without its files.
     "fetch.unpackLimit=1",
     "transfer.unpackLimit=1",
-    // A connection that stands still ends.
+    // A connection that stalls ends.
     "http.lowSpeedLimit=100",
     "http.lowSpeedTime=120",
 ];

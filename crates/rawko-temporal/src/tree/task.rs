@@ -47,7 +47,7 @@ impl TaskTree {
     /// Opens the tree of `task`, makes it if there is none, and brings it to the commit `head`: what is not committed is
     /// removed, what git ignores stays (caches of builds), and so do sessions of rawko.
     ///
-    /// Where another process works in the task's tree, a further one is taken: that process may be one that stands still and
+    /// Where another process works in the task's tree, a further one is taken: that process may be one that hangs and
     /// was given up.
     ///
     /// # Errors

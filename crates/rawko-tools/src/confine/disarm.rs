@@ -1,6 +1,6 @@
 //! Takes from a repository that a command made what git would run.
 //!
-//! Such a folder may hold things that stood there before the first command: a folder `hooks` of a project's own, a file
+//! Such a folder may hold things that were there before the first command: a folder `hooks` of a project's own, a file
 //! `config` that has nothing to do with git. They are the user's. Then what was added goes, so that the folder is no
 //! repository any more.
 

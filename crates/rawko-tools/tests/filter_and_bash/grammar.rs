@@ -1,6 +1,6 @@
 //! Command lines made of what is hard to judge, and small changes of them.
 //!
-//! Unlisted programs stand wherever bash should see text: in quotes, comments, here-documents and patterns, and wherever
+//! Unlisted programs are wherever bash should see text: in quotes, comments, here-documents and patterns, and wherever
 //! a listed program could be made to start or write something by an option.
 
 use std::process::Command;

@@ -61,8 +61,8 @@ pub(super) fn remove(path: &Path) -> Result<(), CheckpointError> {
     }
 }
 
-/// Writes a file anew, whatever stood at `path`: first in `checkpoints`, whose lock the caller holds, and from there
-/// to its place.
+/// Writes a file anew, whatever was at `path`: first in `checkpoints`, whose lock the caller holds, and from there to
+/// its place.
 pub(super) fn write(checkpoints: &Path, path: &Path, content: &[u8]) -> Result<(), CheckpointError> {
     let new = checkpoints.join("new");
     // A process that died left it, or it is a link that leads elsewhere.

@@ -20,7 +20,7 @@ const JEST: &str = r#"{"scripts": {"test": "jest"}}"#;
 const IN_VENV: &str = ".venv/lib/python3.12/site-packages/pytest/__init__.py";
 
 /// The commands of a project with these files on a machine with these programs, where rawko is started in `folder`; `-`
-/// stands before one that lacks something. A text that begins with `-> ` is a link's target, with `#!` a program's.
+/// comes before one that lacks something. A text that begins with `-> ` is a link's target, with `#!` a program's.
 #[track_caller]
 fn check_in(folder: &str, programs: &[&str], files: &[(&str, &str)], expected: &[&str]) {
     let scene = tempfile::tempdir().unwrap();

@@ -217,7 +217,7 @@ fn fault(name: &str, server: &McpServer) -> Option<(&'static str, String, &'stat
     }
 }
 
-/// Whether this can be an address. What a variable stands for is not known here.
+/// Whether this can be an address. The value of a variable is not known here.
 fn is_address(url: &str) -> bool {
     let before_query = url.split(['?', '#']).next().unwrap_or_default();
     url.starts_with("${") || check_url(before_query).is_ok()

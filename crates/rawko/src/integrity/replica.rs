@@ -1,8 +1,8 @@
 //! A copy of the project, in a temporary folder, in which commands are run.
 //!
 //! It holds a tree, what commands need of what git ignores (installed packages, local settings), and a repository with the
-//! same history, which commands may write to without harm. A project that is a part of its repository stands where it
-//! stands there, with links to its neighbours.
+//! same history, which commands may write to without harm. A project that is a part of its repository is at the same
+//! place as there, with links to its neighbours.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::{PermissionsExt as _, symlink};

@@ -97,7 +97,7 @@ fn hide(upper: &Path, path: &str) -> std::io::Result<()> {
     }
     std::fs::create_dir_all(above)?;
     match mknodat(CWD, &place, FileType::CharacterDevice, Mode::empty(), 0) {
-        // It is hidden already, or something else stands there.
+        // It is hidden already, or something else is there.
         Err(error) if error == rustix::io::Errno::EXIST => Ok(()),
         made => Ok(made?),
     }

@@ -2,8 +2,8 @@
 //!
 //! A text of more than 64 KiB anywhere in a record (a tool's output, a picture in base64, a model's long answer) goes to
 //! `blobs/<sha256>`; the record holds `null` in its place and names place, hash and length beside its data:
-//! `"blobs":[{"at":"/outcome/content","sha256":"…","bytes":70000}]`. The reference stands outside of the data, so no
-//! data can be taken for one, and records without blobs pay nothing. A blob is durable before the record that names it.
+//! `"blobs":[{"at":"/outcome/content","sha256":"…","bytes":70000}]`. The reference is outside the data, so no data can
+//! be taken for one, and records without blobs pay nothing. A blob is durable before the record that names it.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{Read as _, Write as _};

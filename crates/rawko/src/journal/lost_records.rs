@@ -41,11 +41,11 @@ struct LostLine {
 }
 
 impl LostRecords {
-    /// Reads what stands after the byte `from`. `known` are the intact records before it.
+    /// Reads the data after the byte `from`. `known` are the intact records before it.
     pub(super) fn read(mut file: &File, from: u64, known: &[Record]) -> std::io::Result<Self> {
         let bytes = file.metadata()?.len().saturating_sub(from);
         let mut lost = Self { bytes, ..Self::default() };
-        // What models asked for: long arguments stand there alone.
+        // What models asked for: long arguments are only there.
         let mut asked: BTreeMap<String, Value> = BTreeMap::new();
         for record in known {
             if let Record::Event(stamped) = record {

@@ -201,7 +201,7 @@ impl Circles {
     }
 }
 
-/// The line in which a key of the front matter stands.
+/// The line of a key in the front matter.
 fn line(store: &MemoryStore, path: &str, key: &str) -> Option<usize> {
     let (front, _) = store.text(path).ok()?;
     let front = front.strip_prefix('\u{feff}').unwrap_or(&front);

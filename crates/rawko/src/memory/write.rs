@@ -20,7 +20,7 @@ use crate::config::front_matter;
 const MAX_NAMES: u32 = 1_000;
 /// Notes that one memory takes.
 const MAX_NOTES: usize = 20;
-/// Where notes stand: after a top-level heading, so that they are never given to an agent.
+/// Where notes are: after a top-level heading, so that they are never given to an agent.
 const NOTES: &str = "# Seen again";
 
 /// A memory that is to be written.

@@ -5,8 +5,8 @@
 //! and after a resume, with nothing stored. Such tokens are random, so four bytes of a digest do not give them away. A
 //! known secret may be a password that can be guessed, and has no digest.
 //!
-//! A token that a run has seen is looked for from then on as it is, whatever stands beside it. This is kept in memory
-//! alone: a run that is resumed recognises the token again where it stands by itself.
+//! A token that a run has seen is looked for from then on as it is, whatever is beside it. This is kept in memory
+//! alone: a run that is resumed recognises the token again where it is by itself.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

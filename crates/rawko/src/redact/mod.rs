@@ -124,7 +124,7 @@ impl Redactor {
             })
     }
 
-    /// Where in `value` a secret stands, names of fields included, and which one it is.
+    /// Where in `value` a secret is, names of fields included, and which one it is.
     fn found_in_value(&self, value: &Value) -> Option<(String, String)> {
         match value {
             Value::String(text) => Some((String::new(), self.found_in(text)?)),

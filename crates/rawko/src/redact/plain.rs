@@ -46,7 +46,7 @@ impl Plain {
         (bytes > 0).then_some(plain)
     }
 
-    /// Where in the text itself a part of what is seen stands.
+    /// Where in the text itself a part of what is seen is.
     pub(super) fn place(&self, part: &Range<usize>) -> Range<usize> {
         let moved = |at: usize| {
             let before = self.left_out.partition_point(|(from, _)| *from <= at);
@@ -56,7 +56,7 @@ impl Plain {
     }
 }
 
-/// How many bytes show nothing from `c` on, which stands before `rest`.
+/// How many bytes show nothing from `c` on, which comes before `rest`.
 fn unseen(c: char, rest: &str) -> usize {
     let escaped = |kind: char| match kind {
         '[' => control(&rest[1..]) + 2,

@@ -98,7 +98,7 @@ fn stands_alone(text: &str, range: &Range<usize>) -> bool {
     let belongs = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let before = text[..range.start].chars().next_back();
     let after = text[range.end..].chars().next();
-    // In JSON and in logs the two characters `\n` may stand before it.
+    // In JSON and in logs the two characters `\n` may come before it.
     let escaped = before == Some('n') && text[..range.start].ends_with("\\n");
     (escaped || !before.is_some_and(belongs)) && !after.is_some_and(|c| belongs(c) || c == '-')
 }

@@ -111,7 +111,7 @@ pub enum RunEvent {
     },
     /// Always last, exactly once.
     SessionFinished {
-        /// How it ended. In JSON its fields stand beside `session`.
+        /// How it ended. In JSON its fields are beside `session`.
         #[serde(flatten)]
         outcome: Box<Outcome>,
         /// The session's id.

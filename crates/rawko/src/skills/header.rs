@@ -237,7 +237,7 @@ fn split(text: &str) -> Result<(&str, &str), SkillFault> {
     Err(SkillFault::at(1, "the front matter is not closed", help))
 }
 
-/// One field a line, its value as it stands there; a line without one goes on with the last.
+/// One field a line, its value as it is there; a line without one goes on with the last.
 fn lenient(front: &str) -> Map<String, Value> {
     let mut fields: Vec<(&str, String)> = Vec::new();
     let is_key =

@@ -1,4 +1,4 @@
-//! The file that a command runs is found, whatever stands before it.
+//! The file that a command runs is found, whatever comes before it.
 
 use super::Project;
 use crate::support::each;

@@ -305,7 +305,7 @@ fn an_approval_that_comes_while_a_message_is_typed_is_not_answered_by_it() {
     pane.writes("y");
     pane.wait_for("Say to the agent: y");
     pane.wait_for("developer waits for your answer until");
-    // Longer than the question has to stand there before it can be answered.
+    // Longer than the question has to be shown before it can be answered.
     pane.wait_for("9 m 58 s left");
     pane.types(&["es", "Enter"]);
     pane.wait_for("you: say: yes");

@@ -1,4 +1,4 @@
-//! Lists of the programs that Bash may run. Each knows where it stands, so that a denial blames the right one.
+//! Lists of the programs that Bash may run. Each knows where it comes from, so that a denial blames the right one.
 
 use super::denial::{Denial, Lift, Refused};
 use super::{SHOWN, is_program_name};

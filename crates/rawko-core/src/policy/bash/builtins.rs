@@ -95,7 +95,7 @@ fn counts_into_variable(format: &str) -> bool {
     false
 }
 
-/// `test -v` evaluates the index of an element. So an operand that is not known must stand where no operator can.
+/// `test -v` evaluates the index of an element. So an operand that is not known must be where no operator can be.
 fn test(arguments: &[ShellWord], tables: &FilterTables) -> Refused {
     let is_operator = |word: Option<&ShellWord>| {
         word.and_then(ShellWord::text).is_some_and(|t| tables.builtins.test_operators.contains(t) && t != "!")

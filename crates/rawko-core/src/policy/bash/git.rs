@@ -34,7 +34,7 @@ pub(super) fn judge(arguments: &[ShellWord], project: &ProjectRoot<'_>, tables: 
     Ok(())
 }
 
-/// The subcommand and its words, after options that may stand before it.
+/// The subcommand and its words, after options that may come before it.
 fn subcommand<'w>(
     arguments: &'w [ShellWord],
     project: &ProjectRoot<'_>,

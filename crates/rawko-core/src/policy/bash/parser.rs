@@ -103,7 +103,7 @@ impl<'s> Parser<'s> {
         self.depth -= 1;
     }
 
-    /// The reserved word that stands here, if one does.
+    /// The reserved word here, if there is one.
     pub(super) fn reserved(&self) -> Option<&'static str> {
         let is_end = |c: Option<char>| c.is_none_or(|c| " \t\n|&;()<>".contains(c));
         RESERVED.into_iter().find(|word| {

@@ -6,7 +6,7 @@
 use super::parser::{Parser, Result};
 
 impl Parser<'_> {
-    /// Where the next character stands, after joined line ends.
+    /// The position of the next character, after joined line ends.
     fn joined(&self, mut at: usize) -> usize {
         while self.text.get(at) == Some(&'\\') && self.text.get(at + 1) == Some(&'\n') {
             at += 2;

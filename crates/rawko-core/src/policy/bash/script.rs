@@ -10,7 +10,7 @@ use super::write_places::leads_to_protected;
 /// Everything that `bash -c` would do with a command.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct ParsedScript {
-    /// Every simple command, wherever it stands, in the order of the text.
+    /// Every simple command, wherever it is, in the order of the text.
     pub(crate) commands: Vec<Simple>,
     /// How the commands are joined. What runs in substitutions is not part of it.
     pub(crate) list: CommandList,
@@ -88,7 +88,7 @@ impl AndOrList {
     }
 }
 
-/// How a pipeline depends on what stands before it.
+/// How a pipeline depends on what comes before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Joint {
     /// `&&`: it runs if that succeeded.
@@ -121,7 +121,7 @@ pub(crate) enum Member {
 pub(crate) enum Flow {
     /// It runs in the shell itself, if every `cd` before it succeeds.
     Straight,
-    /// It runs in the shell itself, if what stands before it in a list joined by `&&` succeeds. Lists have different
+    /// It runs in the shell itself, if what comes before it in a list joined by `&&` succeeds. Lists have different
     /// numbers.
     Chained(usize),
     /// It may not run, run several times, or run in another shell.
@@ -132,7 +132,7 @@ pub(crate) enum Flow {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Simple {
     pub(crate) flow: Flow,
-    /// It is all that stands after `cd … ||`.
+    /// It is all that comes after `cd … ||`.
     pub(crate) follows_failed_cd: bool,
     /// `NAME=value` before the command, or alone.
     pub(crate) assignments: Vec<Assignment>,

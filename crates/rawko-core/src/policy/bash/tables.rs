@@ -97,7 +97,7 @@ pub(super) struct GitTable {
     pub(super) refused_remote_options: Vec<String>,
     /// Letters of a subcommand that take a value, and letters that start programs or write files.
     pub(super) letters: BTreeMap<String, GitLetters>,
-    /// Options without a value that may stand before the subcommand.
+    /// Options without a value that may come before the subcommand.
     pub(super) options_before_subcommand: BTreeSet<String>,
     /// How settings begin that `-c` may give: they change how something looks, not what runs.
     pub(super) settings: Vec<String>,

@@ -155,7 +155,7 @@ impl Verifying {
     }
 }
 
-/// Accepts a COMPLETE that the checks do not stand against.
+/// Accepts a COMPLETE that the checks do not contradict.
 fn settle(
     point: DecisionPoint,
     decision: Decision,

@@ -231,7 +231,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Whether a module belongs to checks by its own name, or stands with the script `of` in a folder that does.
+/// Whether a module belongs to checks by its own name, or is with the script `of` in a folder that does.
 fn is_helper(path: &str, folder: &str, of: Checker) -> bool {
     let belongs = |text: &str, known: &[&str]| words(text).iter().any(|word| known.contains(&word.as_str()));
     let own = path.rsplit_once('/').map_or("", |(own, _)| own);

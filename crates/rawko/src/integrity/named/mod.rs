@@ -101,7 +101,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// Reads shell text that runs in `folder`; `own_folder` is where it stands.
+    /// Reads shell text that runs in `folder`; `own_folder` is where it is.
     fn script(&mut self, text: &str, folder: &str, own_folder: &str, depth: usize) {
         let mut folder = folder.to_owned();
         let mut left: Vec<String> = Vec::new();

@@ -174,7 +174,7 @@ fn without_substitutions(line: &str) -> (String, Vec<String>) {
         match taken {
             Some((begin, end)) => {
                 inner.push(from.get(begin..end).unwrap_or_default().to_owned());
-                // Something stands there.
+                // Something is there.
                 outer.push('-');
                 rest = from.get(end + 1..).unwrap_or_default();
             }

@@ -168,7 +168,8 @@ fn what_is_not_listed_does_not_run() {
     );
 }
 
-/// What git and rawko run is decided there: no redirection and no option writes it, from wherever the command stands.
+/// What git and rawko run is decided there: no redirection and no option writes it, in whichever folder the command
+/// runs.
 #[test]
 fn protected_folders_are_out_of_reach() {
     check(
