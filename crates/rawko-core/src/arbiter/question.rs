@@ -69,8 +69,8 @@ impl ArbiterQuestion {
     /// A decision as a run follows it.
     ///
     /// # Errors
-    /// If the decision is a COMPLETE against the record, or against a verification that failed on this tree and would
-    /// fail again: the ruling that replaces it.
+    /// The ruling that replaces the decision, if that is a COMPLETE against the record, or against a verification that
+    /// failed on this tree and would fail again.
     pub fn checked(&self, decision: Decision) -> Result<Decision, Ruling> {
         let case = match self {
             Self::Select(input) => Case::of_selection(input),
