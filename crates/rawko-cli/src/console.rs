@@ -1,7 +1,8 @@
 //! Standard output and standard error, and whether they use colors: by `--color`, then `NO_COLOR`, then `CLICOLOR_FORCE`,
 //! then whether the output is a terminal.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal, Write as _};
+use std::os::fd::AsFd;
 use std::path::Path;
 
 use serde::Serialize;
@@ -184,8 +185,16 @@ pub(crate) fn can_ask() -> bool {
 
 /// How wide the terminal is that standard output goes to; `None` where it does not go to one.
 pub(crate) fn output_columns() -> Option<usize> {
-    let out = io::stdout();
-    let size = out.is_terminal().then(|| rustix::termios::tcgetwinsize(&out).ok()).flatten()?;
+    columns(&io::stdout())
+}
+
+/// How wide the terminal is that standard error goes to, if it goes to one.
+pub(crate) fn error_columns() -> Option<usize> {
+    columns(&io::stderr())
+}
+
+fn columns(stream: &(impl IsTerminal + AsFd)) -> Option<usize> {
+    let size = stream.is_terminal().then(|| rustix::termios::tcgetwinsize(stream).ok()).flatten()?;
     Some(usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 

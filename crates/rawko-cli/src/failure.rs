@@ -6,9 +6,14 @@ use std::io;
 use rawko::config::TrustError;
 use rawko::journal::JournalError;
 
-use crate::console::Console;
+use unicode_width::UnicodeWidthStr as _;
+
+use crate::console::{Console, error_columns};
 use crate::exit::Exit;
-use crate::output::clean;
+use crate::output::{clean, wrap};
+
+/// Columns that a text has in any terminal.
+const NARROWEST: usize = 20;
 
 /// Why a command could not do its work.
 #[derive(Debug)]
@@ -86,19 +91,35 @@ impl Failure {
     pub(crate) fn report(&self, console: &Console) {
         let Self::Report(report) = self else { return };
         let paint = console.error_paint();
-        let message = clean(&report.message);
+        let columns = error_columns();
+        let message = in_columns(&clean(&report.message), "error: ".len(), columns);
         // Some messages have a heading of their own.
         let mut text = match message.strip_prefix("error: ") {
             Some(rest) => format!("{} {}\n", paint.error("error:"), rest.trim_end()),
             None => format!("{} {}\n", paint.error("error:"), message.trim_end()),
         };
         if let Some(hint) = &report.hint {
-            let indented = console.commands(&clean(hint)).trim_end().replace('\n', "\n      ");
+            let hint = in_columns(&console.commands(&clean(hint)), "hint: ".len(), columns);
+            let indented = hint.trim_end().replace('\n', "\n      ");
             text.push_str(&format!("{} {indented}\n", paint.hint("hint:")));
         }
         // If standard error is closed too, only the exit status is left.
         let _ = console.write_error(&text);
     }
+}
+
+/// Breaks lines that are too long for the terminal between words. A command that is named at the end of a line has one of its
+/// own, whole: it is to be copied.
+fn in_columns(text: &str, margin: usize, columns: Option<usize>) -> String {
+    let Some(columns) = columns.map(|columns| columns.saturating_sub(margin).max(NARROWEST)) else {
+        return text.to_owned();
+    };
+    let lines = text.lines().map(|line| match line.rsplit_once(": rawko ") {
+        _ if line.width() <= columns => line.to_owned(),
+        Some((words, command)) => format!("{}\n  rawko {command}", wrap(&format!("{words}:"), columns)),
+        None => wrap(line, columns),
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 impl From<io::Error> for Failure {
@@ -194,5 +215,22 @@ fn of_journal(error: &JournalError, message: String) -> Failure {
     match error.hint() {
         Some(hint) => failure.with_hint(hint),
         None => failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_broken_between_words_and_commands_are_whole() {
+        let hint =
+            "values are in a file, and are changed there; to see each: rawko config show --all --of-this";
+        let broken =
+            "values are in a file, and are\nchanged there; to see each:\n  rawko config show --all --of-this";
+        assert_eq!(in_columns(hint, 6, Some(36)), broken);
+        assert_eq!(in_columns(hint, 6, Some(200)), hint);
+        assert_eq!(in_columns(hint, 6, None), hint);
+        assert_eq!(in_columns("  indented: fits", 6, Some(36)), "  indented: fits");
     }
 }

@@ -109,7 +109,8 @@ const CLOSING: &str = "\
 The model's answers came from a script. To use a real model:
   export ANTHROPIC_API_KEY=…        or another provider: rawko providers list
   cd your-project
-  rawko \"fix the failing test\"      a model on this machine: --provider ollama --model NAME
+  rawko \"fix the failing test\"
+With a model on this machine: rawko --provider ollama --model NAME \"a task\"
 ";
 
 fn opening(project: &DemoProject, before: &TestRun, paint: Paint) -> String {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::providers::{self, ProviderKey};
-use crate::console::OutputArgs;
+use crate::console::{OutputArgs, output_columns};
 use crate::environment::ProcessEnv;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -405,14 +405,15 @@ fn page(findings: &[DoctorFinding], problems: usize, paint: Paint) -> String {
             Health::Warning => paint.warning("warning"),
             Health::Problem => paint.bad("problem"),
         };
-        let detail = indent(&wrap(&clean(&finding.detail), WIDTH), MARGIN);
+        let width = output_columns().map_or(WIDTH, |columns| columns.saturating_sub(MARGIN).clamp(20, WIDTH));
+        let detail = indent(&wrap(&clean(&finding.detail), width), MARGIN);
         text.push_str(&format!(
             "{mark}  {} {}\n",
             paint.strong(&format!("{:<13}", finding.name)),
             detail.trim_start()
         ));
         if let Some(fix) = &finding.fix {
-            let fix = indent(&wrap(&clean(fix), WIDTH), MARGIN + 4);
+            let fix = indent(&wrap(&clean(fix), width - 4), MARGIN + 4);
             text.push_str(&format!("{}{} {}\n", " ".repeat(MARGIN), paint.hint("do:"), fix.trim_start()));
         }
     }

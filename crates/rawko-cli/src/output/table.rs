@@ -5,6 +5,12 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::paint::Paint;
 use super::sanitize::clean_line;
+use crate::console::output_columns;
+
+/// Columns in which words are put beside others.
+const NARROWEST: usize = 24;
+/// Columns before what is put below.
+const BELOW: usize = 4;
 
 /// A column: its heading, and the text under it for an item.
 type Column<'a, T> = (&'a str, &'a dyn Fn(&T) -> String);
@@ -28,7 +34,7 @@ impl<'a, T> Rows<'a, T> {
         for item in self.items {
             table.row(columns.iter().map(|(_, cell)| clean_line(&cell(item))).collect());
         }
-        table.render(self.paint)
+        table.render(self.paint, output_columns())
     }
 }
 
@@ -54,8 +60,9 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The table as text, a line a row.
-    fn render(&self, paint: Paint) -> String {
+    /// The table as text, a line a row. Where the terminal has fewer `columns`, the last cell of a row is broken between words,
+    /// and what does not fit beside the others is below them.
+    fn render(&self, paint: Paint, terminal: Option<usize>) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
         let width = |column: usize| {
             self.rows
@@ -69,9 +76,17 @@ impl Table {
         let mut text = String::new();
         for (at, row) in self.rows.iter().enumerate() {
             let mut line = String::new();
-            for (cell, width) in row.iter().zip(&widths) {
-                line.push_str(cell);
-                line.push_str(&" ".repeat(width + 2 - cell.width().min(*width)));
+            let last = row.len().saturating_sub(1);
+            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
+                match terminal {
+                    Some(terminal) if column == last && line.width() + cell.width() > terminal => {
+                        line = with_last(&line, cell, terminal);
+                    }
+                    _ => {
+                        line.push_str(cell);
+                        line.push_str(&" ".repeat(width + 2 - cell.width().min(*width)));
+                    }
+                }
             }
             let line = line.trim_end();
             text.push_str(&if at == 0 { paint.strong(line) } else { line.to_owned() });
@@ -79,6 +94,18 @@ impl Table {
         }
         text
     }
+}
+
+/// A row whose last cell does not fit into the terminal.
+fn with_last(line: &str, cell: &str, terminal: usize) -> String {
+    let room = terminal.saturating_sub(line.width());
+    let longest = cell.split(' ').map(|word| word.width()).max().unwrap_or_default();
+    if room >= longest.max(NARROWEST) {
+        let lines = wrap(cell, room).replace('\n', &format!("\n{}", " ".repeat(line.width())));
+        return format!("{line}{lines}");
+    }
+    let below = indent(&wrap(cell, terminal.saturating_sub(BELOW)), BELOW);
+    format!("{}\n{below}", line.trim_end())
 }
 
 /// The text of a cell; `-` where there is none.
@@ -130,6 +157,17 @@ mod tests {
             .table(&[("NAME", &|item| item.0.to_owned()), ("USE", &|item| item.1.to_owned())]);
         let red = clean_line("\u{1b}[31m");
         assert_eq!(table, format!("NAME     USE\na        b\n日本語!  c {red}d\n"));
+    }
+
+    #[test]
+    fn a_last_cell_is_broken_between_words_where_the_terminal_ends() {
+        let mut table = Table::new(&["NAME", "USE"]);
+        table.row(vec!["a".to_owned(), "one two three four five six seven".to_owned()]);
+        table.row(vec!["b".to_owned(), "https://example.com/a/long/address".to_owned()]);
+        let shown = table.render(Paint::new(false), Some(36));
+        let below = "b\n    https://example.com/a/long/address\n";
+        assert_eq!(shown, format!("NAME  USE\na     one two three four five six\n      seven\n{below}"));
+        assert_eq!(table.render(Paint::new(false), None).lines().count(), 3);
     }
 
     #[test]
