@@ -115,11 +115,17 @@ fn in_columns(text: &str, margin: usize, columns: Option<usize>) -> String {
         return text.to_owned();
     };
     let lines = text.lines().map(|line| match line.rsplit_once(": rawko ") {
-        _ if line.width() <= columns => line.to_owned(),
+        // A line of a file, with its caret, and what belongs to it.
+        _ if line.width() <= columns || line.starts_with([' ', '|']) || is_of_file(line) => line.to_owned(),
         Some((words, command)) => format!("{}\n  rawko {command}", wrap(&format!("{words}:"), columns)),
         None => wrap(line, columns),
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Whether it is a line of a file, with its number before it.
+fn is_of_file(line: &str) -> bool {
+    line.trim_start_matches(|c: char| c.is_ascii_digit()).starts_with(" |")
 }
 
 impl From<io::Error> for Failure {
@@ -231,6 +237,11 @@ mod tests {
         assert_eq!(in_columns(hint, 6, Some(36)), broken);
         assert_eq!(in_columns(hint, 6, Some(200)), hint);
         assert_eq!(in_columns(hint, 6, None), hint);
-        assert_eq!(in_columns("  indented: fits", 6, Some(36)), "  indented: fits");
+        for line in [
+            "12 | name: a long line of a file, which is shown",
+            "   | ^^^^^^^^ here is something that is too long",
+        ] {
+            assert_eq!(in_columns(line, 6, Some(30)), line);
+        }
     }
 }

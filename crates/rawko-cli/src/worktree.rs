@@ -96,11 +96,18 @@ fn add(
     root: &Path,
     commit: &str,
 ) -> std::io::Result<Result<(), String>> {
-    // A tree that was removed with what was around it is still registered.
-    git_in(git, main).args(["worktree", "prune"]).output()?;
-    let mut add = git_in(git, main);
-    without_filters(&mut add, &own_filters(git, main)?);
-    let output = add.args(["worktree", "add", "--quiet"]).args(options).arg(root).arg(commit).output()?;
+    let filters = own_filters(git, main)?;
+    let add = |force: &[&str]| {
+        let mut add = git_in(git, main);
+        without_filters(&mut add, &filters);
+        add.args(["worktree", "add", "--quiet"]).args(force).args(options).arg(root).arg(commit).output()
+    };
+    let mut output = add(&[])?;
+    // A tree that was removed with what was around it is still registered. Pruning would drop others, on a disk that is not
+    // there now.
+    if String::from_utf8_lossy(&output.stderr).contains("already registered worktree") {
+        output = add(&["--force"])?;
+    }
     let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     Ok(if output.status.success() { Ok(()) } else { Err(why) })
 }

@@ -22,8 +22,6 @@ pub(super) struct TaskState {
     machine: Machine,
     /// Executions of earlier tasks, which the machine counts.
     earlier_iterations: u32,
-    /// Executions that do not count for the limit: those of earlier tasks, and those before a reset.
-    uncounted_iterations: u32,
     /// Statistics of the machine's history, up to date with it.
     statistics: HistoryStatistics,
     /// The machine's plan with the changes of executions that failed or were cancelled. The next execution that
@@ -46,7 +44,6 @@ impl TaskState {
         Self {
             machine: Machine::after(limits, earlier_iterations),
             earlier_iterations,
-            uncounted_iterations: earlier_iterations,
             statistics: HistoryStatistics::default(),
             draft: None,
             facts: RunFacts::default(),
@@ -54,9 +51,10 @@ impl TaskState {
         }
     }
 
-    /// The same task as it begins anew: its limits begin again too, and the count of executions goes on.
+    /// The same task as it begins anew. The count of executions and its limit go on.
     pub(super) fn anew(&self, setup: &Setup) -> Self {
-        Self { earlier_iterations: self.earlier_iterations, ..Self::new(setup, self.iteration()) }
+        let machine = Machine::after(self.limits().clone(), self.iteration());
+        Self { machine, ..Self::new(setup, self.earlier_iterations) }
     }
 
     pub(super) fn state(&self) -> State {
@@ -116,7 +114,7 @@ impl TaskState {
     /// The limits from now on.
     pub(super) fn set_limits(&mut self, limits: &RunLimits) {
         self.machine.set_limits(Limits {
-            max_iterations: self.uncounted_iterations.saturating_add(limits.max_iterations),
+            max_iterations: self.earlier_iterations.saturating_add(limits.max_iterations),
             max_consecutive_failures: limits.max_consecutive_failures,
             ..self.machine.limits().clone()
         });

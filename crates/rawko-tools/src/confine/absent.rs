@@ -9,6 +9,7 @@ use std::ffi::{CString, OsStr};
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{AtFlags, FileType, RenameFlags, readlinkat, renameat_with, symlinkat, unlinkat};
 use rustix::io::{Errno, Result};
@@ -20,8 +21,8 @@ use crate::folder::{allowed, descend, identity_of, kind_of, open_folder, remove}
 
 /// Added to the name of what is renamed.
 const ASIDE: &str = ".set-aside";
-/// Renamed files of one name.
-const MOST_ASIDE: u32 = 100;
+/// Names that are tried.
+const MOST_TRIES: u32 = 1_000;
 
 /// What git would obey in the folders of a repository, where a mount cannot keep it as it is.
 #[derive(Debug, Default)]
@@ -158,8 +159,14 @@ impl Absent {
 
 /// Gives a file or a folder another name, which no program looks for. Nothing is lost.
 fn set_aside(folder: &OwnedFd, name: &str) -> Result<()> {
-    for number in 1..MOST_ASIDE {
-        let aside = if number == 1 { format!("{name}{ASIDE}") } else { format!("{name}{ASIDE}-{number}") };
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    for number in 1..MOST_TRIES {
+        // A command may have taken the first names on purpose.
+        let aside = match number {
+            1 => format!("{name}{ASIDE}"),
+            2..=9 => format!("{name}{ASIDE}-{number}"),
+            _ => format!("{name}{ASIDE}-{}", now()),
+        };
         let renamed = || renameat_with(folder, name, folder, aside.as_str(), RenameFlags::NOREPLACE);
         match allowed(folder, renamed) {
             Err(Errno::EXIST) => {}

@@ -197,4 +197,10 @@ fn what_has_a_name_that_the_user_protects_is_renamed_and_not_lost() {
     assert_eq!(text(".envrc.set-aside") + &text(".envrc.set-aside-2"), "firstsecond");
     assert_eq!(text(".vscode.set-aside/settings.json"), "of an editor");
     assert_eq!(text(".npmrc"), "theirs");
+    for number in 3..200 {
+        fs::write(top.join(format!(".envrc.set-aside-{number}")), "taken").unwrap();
+    }
+    fs::write(top.join(".envrc"), "third").unwrap();
+    before.remove();
+    assert!(!top.join(".envrc").exists());
 }

@@ -37,12 +37,13 @@ pub(super) fn of_root() -> OwnersAlone {
 fn found(root: &Path) -> OwnersAlone {
     let mut found = OwnersAlone::default();
     for (place, depth) in LOOKED_AT {
-        look(&root.join(place), depth, &mut MOST_NAMES.clone(), &mut found);
+        look(&root.join(place), depth, false, &mut MOST_NAMES.clone(), &mut found);
     }
     found
 }
 
-fn look(folder: &Path, depth: usize, names_left: &mut usize, found: &mut OwnersAlone) {
+/// `is_closed`: only its owner may enter the folder, so that the modes in it say nothing.
+fn look(folder: &Path, depth: usize, is_closed: bool, names_left: &mut usize, found: &mut OwnersAlone) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         if *names_left == 0 {
             return;
@@ -50,7 +51,7 @@ fn look(folder: &Path, depth: usize, names_left: &mut usize, found: &mut OwnersA
         *names_left -= 1;
         // Of a link this is the link's own, which everybody may read.
         let Ok(metadata) = entry.metadata() else { continue };
-        let is_own = metadata.permissions().mode() & OTHERS == 0;
+        let is_own = is_closed || metadata.permissions().mode() & OTHERS == 0;
         let path = entry.path();
         if metadata.is_dir() {
             if NOT_LOOKED_AT.iter().any(|name| entry.file_name() == *name) {
@@ -60,8 +61,8 @@ fn look(folder: &Path, depth: usize, names_left: &mut usize, found: &mut OwnersA
             let is_programs = HAVE_PROGRAMS.iter().any(|known| name == *known);
             if is_own && !is_programs && !has_programs(&path) {
                 found.folders.push(path);
-            } else if depth > 1 && !is_programs {
-                look(&path, depth - 1, names_left, found);
+            } else if !is_programs && (depth > 1 || is_own) {
+                look(&path, depth.saturating_sub(1), is_own, names_left, found);
             }
         } else if metadata.is_file() && is_own && metadata.permissions().mode() & EXECUTABLE == 0 {
             found.files.push(path);
@@ -110,8 +111,10 @@ mod tests {
             fs::set_permissions(folder.parent().unwrap(), fs::Permissions::from_mode(0o700)).unwrap();
         }
         fs::set_permissions(root.path().join("opt/tool"), fs::Permissions::from_mode(0o700)).unwrap();
+        // Beside programs, what only their owner could reach is kept from commands file by file.
+        let beside = put("opt/single/master.key", 0o644);
         let folder = put("opt/service/private/x", 0o644).parent().unwrap().to_owned();
         fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
-        assert_eq!(found(root.path()), OwnersAlone { folders: vec![folder], files: vec![key, kept] });
+        assert_eq!(found(root.path()), OwnersAlone { folders: vec![folder], files: vec![key, beside, kept] });
     }
 }

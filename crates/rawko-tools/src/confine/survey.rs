@@ -96,8 +96,10 @@ pub(super) struct Survey {
     folders: Vec<(PathBuf, SystemTime)>,
     /// Whether there were more files than are listed.
     pub(super) is_cut: bool,
-    /// The folders that were surveyed before in this run.
-    seen: BTreeSet<PathBuf>,
+    /// The folders that were surveyed before in this run, with the names that were looked for there.
+    seen: BTreeSet<(PathBuf, Vec<String>)>,
+    /// All that was found in this run and was protected for some agent.
+    known: BTreeSet<PathBuf>,
     /// Those of them that held more than is looked at the first time.
     blind: BTreeSet<PathBuf>,
 }
@@ -131,9 +133,10 @@ impl Survey {
         let mut survey = Self { wanted: wanted.to_owned(), ..Self::default() };
         if let Some(last) = last {
             let is_there = |path: &&PathBuf| path.symlink_metadata().is_ok();
+            survey.known.extend(last.known.iter().filter(is_there).cloned());
             // Each agent may have names of its own that are protected.
             let is_protected = |path: &&PathBuf| wanted.iter().any(|wanted| wanted.covers(path));
-            survey.protected.extend(last.protected.iter().filter(is_protected).filter(is_there).cloned());
+            survey.protected.extend(survey.known.iter().filter(is_protected).cloned());
             survey.bare.extend(last.bare.iter().filter(is_there).cloned());
             survey.sockets = last.sockets.kept();
             survey.seen.clone_from(&last.seen);
@@ -146,13 +149,15 @@ impl Survey {
             survey.protected.extend(top.filter(|path| path.symlink_metadata().is_ok()));
             survey.walk(wanted, index == 0, most_first);
         }
+        survey.known.extend(survey.protected.iter().cloned());
         survey.taken = Some(Instant::now());
         survey
     }
 
     /// Walks a folder, level by level, and folders that tools fill last.
     fn walk(&mut self, wanted: &Wanted, is_project: bool, most_first: usize) {
-        let is_first = !self.seen.contains(&wanted.folder);
+        let names = (wanted.folder.clone(), wanted.protect.clone());
+        let is_first = !self.seen.contains(&names);
         let is_whole = wanted.is_thorough || is_first;
         let mut left = if is_first && !wanted.is_thorough { most_first } else { MAX_ENTRIES };
         let (mut queue, mut made) = (VecDeque::from([wanted.folder.clone()]), VecDeque::new());
@@ -226,7 +231,7 @@ impl Survey {
             self.sockets.look(&wanted.folder);
         }
         if !(wanted.is_thorough && self.is_cut) {
-            self.seen.insert(wanted.folder.clone());
+            self.seen.insert(names);
         }
     }
 
@@ -287,16 +292,28 @@ mod tests {
     #[test]
     fn what_one_agent_protects_holds_for_no_other() {
         let root = tempfile::tempdir().unwrap();
-        for folder in ["data", "deep/data", "deep/.git"] {
+        for folder in ["data", "deep/data", "deep/.git", "build/data"] {
             fs::create_dir_all(root.path().join(folder)).unwrap();
         }
         let none = wanted(root.path(), false);
         let data = Wanted { protect: vec!["data".to_owned()], ..none.clone() };
-        let first = Survey::of(&[data], NOTHING, MAX_FIRST);
-        let all = ["data", "deep/.git", "deep/data"].map(|path| root.path().join(path));
-        assert_eq!(first.protected, BTreeSet::from(all));
-        let second = Survey::of(&[none], Some(&first), MAX_FIRST);
-        assert_eq!(second.protected, BTreeSet::from([root.path().join("deep/.git")]));
+        let data = [data];
+        let all = BTreeSet::from(
+            ["build/data", "data", "deep/.git", "deep/data"].map(|path| root.path().join(path)),
+        );
+        let of_none = BTreeSet::from([root.path().join("deep/.git")]);
+        // In either order.
+        let first = Survey::of(&data, NOTHING, MAX_FIRST);
+        assert_eq!(first.protected, all);
+        let none = [none];
+        let second = Survey::of(&none, Some(&first), MAX_FIRST);
+        assert_eq!(second.protected, of_none);
+        assert_eq!(Survey::of(&data, Some(&second), MAX_FIRST).protected, all);
+        let first = Survey::of(&none, NOTHING, MAX_FIRST);
+        assert_eq!(
+            (&first.protected, &Survey::of(&data, Some(&first), MAX_FIRST).protected),
+            (&of_none, &all)
+        );
     }
 
     #[test]

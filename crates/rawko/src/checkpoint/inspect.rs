@@ -13,7 +13,7 @@ use super::Checkpoints;
 use super::diff::{self, ChangeKind, FileChange};
 use super::error::CheckpointError;
 use super::gaps::Gaps;
-use super::listing::TreeListing;
+use super::listing::{TreeListing, TreePath};
 use super::objects::Objects;
 use super::scratch::Scratch;
 use super::store::Store;
@@ -47,6 +47,14 @@ impl Checkpoints {
     /// # Errors
     /// [`CheckpointError::Unknown`] where nothing was kept for it, [`CheckpointError::Gone`] where that is lost.
     pub fn inspect(&self, iteration: u32) -> Result<TreeInspection, CheckpointError> {
+        self.look(iteration).map(|(seen, _)| seen)
+    }
+
+    /// The same, with the paths of the files that are compared.
+    pub(super) fn look(
+        &self,
+        iteration: u32,
+    ) -> Result<(TreeInspection, BTreeSet<TreePath>), CheckpointError> {
         let store = self.store()?;
         let names = store.names()?;
         let kept = self.of_this_task(names.clone());
@@ -75,7 +83,7 @@ impl Checkpoints {
         let execution_files = paths(&execution, LISTED_OF_EXECUTION);
         let patch = present.patch_since(kept.values().next().unwrap_or(before), files.len());
         let (execution, run) = (figures(&execution), run.as_deref().map(figures));
-        Ok(TreeInspection {
+        let seen = TreeInspection {
             patch,
             tree: present.tree,
             run: run.unwrap_or_else(|| execution.clone()),
@@ -84,7 +92,8 @@ impl Checkpoints {
             execution_files,
             runs_later,
             outside: None,
-        })
+        };
+        Ok((seen, listing.files.into_keys().collect()))
     }
 }
 

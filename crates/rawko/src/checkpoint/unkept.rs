@@ -48,7 +48,7 @@ impl Checkpoints {
         iteration: u32,
         folders: &[PathBuf],
     ) -> Result<TreeInspection, CheckpointError> {
-        let mut seen = self.inspect(iteration)?;
+        let (mut seen, kept_now) = self.look(iteration)?;
         // What all programs of the user, or of the machine, change there says nothing of the run.
         let home = self.user.home.as_ref().map(Path::new);
         let holds_all = |folder: &&PathBuf| {
@@ -56,7 +56,9 @@ impl Checkpoints {
         };
         let folders: Vec<&PathBuf> = folders.iter().filter(|folder| !holds_all(folder)).collect();
         let store = self.store()?;
-        let later = run_later(&store.place.project);
+        // The comparison of the trees has judged the others.
+        let is_ignored = |it: &Changed| !kept_now.contains(it.path.as_bytes());
+        let later: Vec<Changed> = run_later(&store.place.project).into_iter().filter(is_ignored).collect();
         if folders.is_empty() && later.is_empty() {
             return Ok(seen);
         }
@@ -67,11 +69,9 @@ impl Checkpoints {
         };
         let (run, execution) = (began(kept.values().next())?, began(kept.get(&iteration))?);
         let Some(run) = run else { return Ok(seen) };
-        let of_run = later.into_iter().filter(|it| it.at >= run && !seen.files.contains(&it.path));
-        let ignored: Vec<String> = of_run.map(|it| it.path).collect();
-        seen.runs_later
-            .extend(ignored.into_iter().filter(|path| !seen.runs_later.contains(path)).collect::<Vec<_>>());
+        seen.runs_later.extend(later.into_iter().filter(|it| it.at >= run).map(|it| it.path));
         let changed = changed_since(&folders, &store.place.project, run);
+        seen.runs_later.extend(changed.iter().filter(|it| runs_later(&it.path)).map(|it| it.path.clone()));
         let of_execution = |it: &&Changed| execution.is_some_and(|since| it.at >= since);
         let by_execution: Vec<&Changed> = changed.iter().filter(of_execution).collect();
         add(&mut seen.execution, &mut seen.execution_files, LISTED_OF_EXECUTION, &by_execution);
@@ -109,11 +109,11 @@ fn name_of(changed: &[Changed]) -> String {
 fn changed_since(folders: &[&PathBuf], project: &Path, since: Time) -> Vec<Changed> {
     let folders: BTreeSet<&Path> = folders.iter().map(|folder| folder.as_path()).collect();
     let mut changed = Vec::new();
-    let mut entries = 0;
     for root in &folders {
         if folders.iter().any(|other| other != root && root.starts_with(other)) {
             continue;
         }
+        let (mut entries, begin) = (0, changed.len());
         let mut open = vec![root.to_path_buf()];
         while let Some(path) = open.pop() {
             let Ok(found) = path.symlink_metadata() else { continue };
@@ -126,14 +126,17 @@ fn changed_since(folders: &[&PathBuf], project: &Path, since: Time) -> Vec<Chang
             }
             let mut inside: Vec<PathBuf> =
                 std::fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()).collect();
-            // Agents write in none of the protected folders, and who does changes nothing that is theirs.
+            // What git, rawko and other agents keep for themselves is no work.
             inside.retain(|path| {
                 path != project
                     && path.file_name().is_none_or(|name| protected_name(Path::new(name)).is_none())
             });
             entries += inside.len();
             if entries > MAX_ENTRIES {
-                changed.push(folder(root, at));
+                // There may be more, if there is something.
+                if changed.len() > begin {
+                    changed.push(folder(root, at));
+                }
                 break;
             }
             // What is new in it explains why the folder is.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rawko_core::machine::State;
 use rawko_core::request::ModelRequest;
 use rawko_core::session::{
-    Effect, EffectAnswer, EffectId, Event, Lost, Note, Outcome, Reaction, SoFar, Stamped,
+    Effect, EffectAnswer, EffectId, Event, Lost, Note, Outcome, Override, Reaction, SoFar, Stamped,
 };
 use rawko_core::setup::{RunLimits, VerifySetup};
 use rawko_core::timeline::{Fact, Timeline};
@@ -261,6 +261,10 @@ impl Driver {
                 }
                 Signal::Steer { command, request, reply } => {
                     let ignored = self.timeline.session().refusal(&command);
+                    if command == Override::Reset && ignored.is_none() {
+                        // Of what is forgotten nothing goes on.
+                        self.performer.interrupt();
+                    }
                     let outcome = self.happened(Event::OverrideRequested { command, request })?;
                     if let Some(reply) = reply {
                         // The sender may have stopped waiting for it.

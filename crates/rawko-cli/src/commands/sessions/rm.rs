@@ -85,7 +85,9 @@ fn chosen(store: &SessionStore, arguments: &RmArgs) -> Result<Vec<SessionInfo>, 
     }
     let mut named = Vec::new();
     for id in &arguments.ids {
-        let path = store.find(id)?;
+        // The last of the list, begun or not: what is removed is what people see there.
+        let newest = sessions.iter().map(|session| session.id.as_str()).max().filter(|_| id == "last");
+        let path = store.find(newest.unwrap_or(id))?;
         let name = path.parent().and_then(Path::file_name).unwrap_or_default();
         named.push(name.to_owned());
     }
