@@ -81,12 +81,13 @@ def run(*command):
 
 
 def tests_of(name):
-    """The packages that are built, and the tests that are run, for a rule in this file."""
+    """What is built, and the tests that are run, for a rule in this file."""
     if name.startswith("crates/rawko-core/"):
         return ["-p", "rawko-core"], "kind(lib) & test(session::) | binary(runaways) | binary(session_guards)"
     # With all members, dependencies have the features that they are built with otherwise.
-    return [], ("package(rawko) & kind(lib) & (test(integrity::) | test(checkpoint::)) "
-                "| package(rawko-cli) & binary(e2e) & (test(integrity::) | test(verification::))")
+    return ["--lib", "--bins", "--test", "e2e"], (
+        "package(rawko) & kind(lib) & (test(integrity::) | test(checkpoint::)) "
+        "| package(rawko-cli) & binary(e2e) & (test(integrity::) | test(verification::))")
 
 
 def main():
@@ -101,11 +102,11 @@ def main():
             sys.exit(f"{name} does not have this once, for the rule `{rule}`:\n{old}")
         try:
             path.write_text(text.replace(old, new))
-            packages, tests = tests_of(name)
-            code, output = run("cargo", "nextest", "run", "--locked", *packages, "--no-run")
+            built, tests = tests_of(name)
+            code, output = run("cargo", "nextest", "run", "--locked", *built, "--no-run")
             if code:
                 sys.exit(f"without the rule `{rule}` it does not compile:\n{output[-3000:]}")
-            code, output = run("cargo", "nextest", "run", "--locked", *packages, "--no-fail-fast", "--status-level",
+            code, output = run("cargo", "nextest", "run", "--locked", *built, "--no-fail-fast", "--status-level",
                                "none", "--final-status-level", "fail", "-E", tests)
         finally:
             path.write_text(text)
