@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -96,18 +96,15 @@ fn add(
     root: &Path,
     commit: &str,
 ) -> std::io::Result<Result<(), String>> {
-    let filters = own_filters(git, main)?;
-    let add = |force: &[&str]| {
-        let mut add = git_in(git, main);
-        without_filters(&mut add, &filters);
-        add.args(["worktree", "add", "--quiet"]).args(force).args(options).arg(root).arg(commit).output()
-    };
-    let mut output = add(&[])?;
     // A tree that was removed with what was around it is still registered. Pruning would drop others, on a disk that is not
     // there now.
-    if String::from_utf8_lossy(&output.stderr).contains("already registered worktree") {
-        output = add(&["--force"])?;
-    }
+    let listed = git_in(git, main).args(["worktree", "list", "--porcelain"]).output()?.stdout;
+    let own = [b"worktree ", root.as_os_str().as_bytes()].concat();
+    let force = listed.split(|byte| *byte == b'\n').any(|line| line == own).then_some("--force");
+    let mut add = git_in(git, main);
+    without_filters(&mut add, &own_filters(git, main)?);
+    let output =
+        add.args(["worktree", "add", "--quiet"]).args(force).args(options).arg(root).arg(commit).output()?;
     let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     Ok(if output.status.success() { Ok(()) } else { Err(why) })
 }

@@ -267,3 +267,19 @@ fn submodules_are_in_the_tree_and_their_changes_can_be_taken_over() {
     let tree = self::tree(&trial, "one");
     assert_eq!(read(&tree, "lib/deep/l.txt"), "two\n");
 }
+
+/// Its disk is not there, or its path is that of a container.
+#[test]
+fn a_work_tree_that_is_elsewhere_now_keeps_its_registration() {
+    let trial = committed(developer([write("new.txt")]));
+    let (place, away) = (trial.outside().join("feature"), trial.outside().join("away"));
+    trial.git(&["worktree", "add", "--quiet", "-b", "feature", place.to_str().unwrap()]);
+    std::fs::rename(&place, &away).unwrap();
+    // The tree of this name was removed with what was around it, and is registered still.
+    trial.git(&["worktree", "add", "--quiet", "-b", "rawko/old", tree(&trial, "one").to_str().unwrap()]);
+    std::fs::remove_dir_all(tree(&trial, "one")).unwrap();
+    let (code, out, err) = trial.ask(&["--worktree=one", "do it"]);
+    assert!(code == Some(0) && tree(&trial, "one").join("new.txt").exists(), "{out}{err}");
+    std::fs::rename(&away, &place).unwrap();
+    trial.git(&["-C", place.to_str().unwrap(), "status"]);
+}
