@@ -6,7 +6,6 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +20,7 @@ use crate::call::blocking;
 use crate::process::{
     Cause, CommandLine, Finished, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, OutputStream, Program,
 };
+use crate::regular::is_program;
 use crate::tool::{BoxFuture, CallRefusal, Tool, ToolContext};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
@@ -257,7 +257,7 @@ pub(crate) fn find(program: &Path, root: &Path, path: Option<&OsStr>) -> Result<
         return match file.metadata() {
             Err(error) => Err(format!("its program `{shown}` cannot be run: {error}.")),
             Ok(found) if !found.is_file() => Err(format!("its program `{shown}` is not a file.")),
-            Ok(found) if !may_run(&found) => {
+            Ok(found) if !is_program(&found) => {
                 Err(format!("its program `{shown}` is not executable: chmod +x {shown}."))
             }
             Ok(_) => Ok(file),
@@ -267,12 +267,8 @@ pub(crate) fn find(program: &Path, root: &Path, path: Option<&OsStr>) -> Result<
     let places = std::env::split_paths(path.unwrap_or_default()).filter(|place| place.is_absolute());
     let mut files = places.map(|place| place.join(program));
     files
-        .find(|file| file.metadata().is_ok_and(|found| found.is_file() && may_run(&found)))
+        .find(|file| file.metadata().is_ok_and(|found| is_program(&found)))
         .ok_or_else(|| format!("there is no program `{shown}` in PATH; install it, or give its path."))
-}
-
-fn may_run(file: &std::fs::Metadata) -> bool {
-    file.permissions().mode() & 0o111 != 0
 }
 
 #[cfg(test)]

@@ -1,15 +1,21 @@
 //! Reads regular files and nothing else: a project may hold a FIFO, on which a reader waits for ever, or a link to a device
 //! that never ends.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, Read as _};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 
 /// Neither a FIFO nor a terminal is waited for.
 const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY).union(OFlags::CLOEXEC);
+
+/// Whether this is a file that can be run.
+pub(crate) fn is_program(found: &Metadata) -> bool {
+    found.is_file() && found.mode() & 0o111 != 0
+}
 
 /// Opens the regular file at `path`, through links.
 ///

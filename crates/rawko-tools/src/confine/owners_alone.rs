@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use super::secrets::HAVE_PROGRAMS;
+use crate::regular::is_program;
 
 /// Where services keep their own, and how many folders deep it is looked for. `/etc` has few files, and the others hold
 /// programs further down.
@@ -16,8 +17,6 @@ const MOST_NAMES: usize = 20_000;
 const MOST_IN_FOLDER: usize = 1_000;
 /// Folders of the commands' own, or with views of the kernel.
 const NOT_LOOKED_AT: [&str; 6] = ["dev", "lost+found", "proc", "run", "sys", "tmp"];
-/// The bits of a program.
-const EXECUTABLE: u32 = 0o111;
 /// The bits of the group and of others.
 const OTHERS: u32 = 0o077;
 
@@ -64,7 +63,7 @@ fn look(folder: &Path, depth: usize, is_closed: bool, names_left: &mut usize, fo
             } else if !is_programs && (depth > 1 || is_own) {
                 look(&path, depth.saturating_sub(1), is_own, names_left, found);
             }
-        } else if metadata.is_file() && is_own && metadata.permissions().mode() & EXECUTABLE == 0 {
+        } else if metadata.is_file() && is_own && !is_program(&metadata) {
             found.files.push(path);
         }
     }
@@ -72,12 +71,12 @@ fn look(folder: &Path, depth: usize, is_closed: bool, names_left: &mut usize, fo
 
 /// Whether a folder holds programs, or folders of programs: what root has installed for itself is used by its commands.
 fn has_programs(folder: &Path) -> bool {
-    let is_program = |entry: fs::DirEntry| match entry.metadata() {
+    let is_one = |entry: fs::DirEntry| match entry.metadata() {
         Ok(found) if found.is_dir() => HAVE_PROGRAMS.iter().any(|known| entry.file_name() == *known),
-        Ok(found) => found.is_file() && found.permissions().mode() & EXECUTABLE != 0,
+        Ok(found) => is_program(&found),
         Err(_) => false,
     };
-    fs::read_dir(folder).into_iter().flatten().flatten().take(MOST_IN_FOLDER).any(is_program)
+    fs::read_dir(folder).into_iter().flatten().flatten().take(MOST_IN_FOLDER).any(is_one)
 }
 
 #[cfg(test)]

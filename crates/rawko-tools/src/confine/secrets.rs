@@ -1,12 +1,11 @@
 //! Files of toolchains and caches that hold secrets. They are looked for at every command: a person may log in meanwhile.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use rawko_sandbox::Step;
 
-use crate::regular::text_of;
+use crate::regular::{is_program, text_of};
 
 /// Files in the home that hold secrets.
 const SECRETS: [&str; 15] = [
@@ -128,7 +127,7 @@ fn private_files(tool: &Path) -> Vec<PathBuf> {
         }
     }
     // A program is no history, whatever its name.
-    found.retain(|path| path.metadata().is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 == 0));
+    found.retain(|path| path.metadata().is_ok_and(|it| it.is_file() && !is_program(&it)));
     found
 }
 

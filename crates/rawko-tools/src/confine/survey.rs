@@ -62,7 +62,6 @@ impl Wanted {
     /// Whether a path is protected here, as far as its name says.
     fn covers(&self, path: &Path) -> bool {
         path.file_name().is_some_and(|name| self.is_protected(name))
-            || self.protect.iter().any(|name| path.ends_with(name))
     }
 
     fn is_protected(&self, name: &OsStr) -> bool {
