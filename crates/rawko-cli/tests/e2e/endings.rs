@@ -295,7 +295,9 @@ fn what_runs_later_on_the_users_machine_is_named_and_other_work_is_not() {
     assert_eq!(ended.finish()["runsLater"], json!(["zz.code-workspace", ".vscode/tasks.json"]));
     let (_, _, err) = ended.trial.rawko(&["diff", "last", "--stat"]);
     assert!(err.contains("runs later: zz.code-workspace, .vscode/tasks.json"), "{err}");
-    let ended = trial(work("echo fixed > code.txt")).run("Do it.");
+    // What has its old content is not changed, whatever its times say.
+    let touched = "echo fixed > code.txt; touch CLAUDE.md; chmod 600 CLAUDE.md; chmod 644 CLAUDE.md";
+    let ended = trial(work(touched)).file("CLAUDE.md", "theirs\n").run("Do it.");
     assert_eq!(ended.finish().get("runsLater"), None);
     let (_, _, err) = ended.trial.rawko(&["diff", "last"]);
     assert!(!err.contains("runs later"), "{err}");

@@ -517,10 +517,13 @@ fn what_is_changed_in_a_granted_folder_outside_the_project_is_named() {
         let expected: Vec<String> =
             expected.iter().map(|path| format!("{}{path}", granted.display())).collect();
         assert_eq!(ended.finish()["filesModified"], json!(expected), "{command}: {output}");
+        let later: Vec<&String> = expected.iter().filter(|path| path.ends_with(".envrc")).collect();
+        assert_eq!(ended.finish()["runsLater"].as_array().map_or(0, Vec::len), later.len(), "{command}");
         let (code, out, err) = ended.trial.rawko(&["diff", "last", "--json"]);
         let diff: serde_json::Value = serde_json::from_str(&out).unwrap_or_else(|_| panic!("{out}{err}"));
         assert_eq!((code, &diff["outside"]), (Some(0), &json!(expected)), "{diff}");
     };
     check("cat old/kept.txt", &[]);
     check("echo new > new.txt; rm old/gone.txt", &["/new.txt", "/old/"]);
+    check("echo new > .envrc", &["/.envrc"]);
 }

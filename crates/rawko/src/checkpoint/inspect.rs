@@ -47,16 +47,17 @@ impl Checkpoints {
     /// # Errors
     /// [`CheckpointError::Unknown`] where nothing was kept for it, [`CheckpointError::Gone`] where that is lost.
     pub fn inspect(&self, iteration: u32) -> Result<TreeInspection, CheckpointError> {
-        self.look(iteration).map(|(seen, _)| seen)
+        let store = self.store()?;
+        self.look(&store, &store.names()?, iteration).map(|(seen, _)| seen)
     }
 
-    /// The same, with the paths of the files that are compared.
+    /// The same, with the paths of the files that are compared. `names`: all kept trees.
     pub(super) fn look(
         &self,
+        store: &Store,
+        names: &BTreeMap<String, String>,
         iteration: u32,
     ) -> Result<(TreeInspection, BTreeSet<TreePath>), CheckpointError> {
-        let store = self.store()?;
-        let names = store.names()?;
         let kept = self.of_this_task(names.clone());
         let Some(before) = kept.get(&iteration) else {
             return Err(CheckpointError::Unknown {
@@ -66,11 +67,11 @@ impl Checkpoints {
             });
         };
         let listing = store.list(&BTreeSet::new())?;
-        let present = Present::of(&store, &listing)?;
-        let execution = present.changed_by_session(before, &iteration.to_string(), &names)?;
+        let present = Present::of(store, &listing)?;
+        let execution = present.changed_by_session(before, &iteration.to_string(), names)?;
         let run = match kept.iter().next() {
             Some((number, first)) if first != before => {
-                Some(present.changed_by_session(first, &number.to_string(), &names)?)
+                Some(present.changed_by_session(first, &number.to_string(), names)?)
             }
             Some(_) | None => None,
         };

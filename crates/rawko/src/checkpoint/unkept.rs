@@ -48,21 +48,22 @@ impl Checkpoints {
         iteration: u32,
         folders: &[PathBuf],
     ) -> Result<TreeInspection, CheckpointError> {
-        let (mut seen, kept_now) = self.look(iteration)?;
+        let store = self.store()?;
+        let names = store.names()?;
+        let (mut seen, kept_now) = self.look(&store, &names, iteration)?;
         // What all programs of the user, or of the machine, change there says nothing of the run.
         let home = self.user.home.as_ref().map(Path::new);
         let holds_all = |folder: &&PathBuf| {
             folder.parent().is_none() || home.is_some_and(|home| home.starts_with(folder))
         };
         let folders: Vec<&PathBuf> = folders.iter().filter(|folder| !holds_all(folder)).collect();
-        let store = self.store()?;
         // The comparison of the trees has judged the others.
         let is_ignored = |it: &Changed| !kept_now.contains(it.path.as_bytes());
         let later: Vec<Changed> = run_later(&store.place.project).into_iter().filter(is_ignored).collect();
         if folders.is_empty() && later.is_empty() {
             return Ok(seen);
         }
-        let kept = self.of_this_task(store.names()?);
+        let kept = self.of_this_task(names);
         let began = |id: Option<&String>| -> Result<Option<Time>, CheckpointError> {
             let Some(id) = id else { return Ok(None) };
             Ok(store.message(id)?.at.map(time_of))
@@ -70,7 +71,7 @@ impl Checkpoints {
         let (run, execution) = (began(kept.values().next())?, began(kept.get(&iteration))?);
         let Some(run) = run else { return Ok(seen) };
         seen.runs_later.extend(later.into_iter().filter(|it| it.at >= run).map(|it| it.path));
-        let changed = changed_since(&folders, &store.place.project, run);
+        let changed = changed_since(&folders, &store.place.project, run, MAX_ENTRIES);
         seen.runs_later.extend(changed.iter().filter(|it| runs_later(&it.path)).map(|it| it.path.clone()));
         let of_execution = |it: &&Changed| execution.is_some_and(|since| it.at >= since);
         let by_execution: Vec<&Changed> = changed.iter().filter(of_execution).collect();
@@ -105,8 +106,8 @@ fn name_of(changed: &[Changed]) -> String {
     hex(&hash.finalize())
 }
 
-/// What was changed in `folders` since then, by path. What lies in the project is left out.
-fn changed_since(folders: &[&PathBuf], project: &Path, since: Time) -> Vec<Changed> {
+/// What was changed in `folders` since then, by path; at most `most` entries of each are looked at. The project is left out.
+fn changed_since(folders: &[&PathBuf], project: &Path, since: Time, most: usize) -> Vec<Changed> {
     let folders: BTreeSet<&Path> = folders.iter().map(|folder| folder.as_path()).collect();
     let mut changed = Vec::new();
     for root in &folders {
@@ -132,7 +133,7 @@ fn changed_since(folders: &[&PathBuf], project: &Path, since: Time) -> Vec<Chang
                     && path.file_name().is_none_or(|name| protected_name(Path::new(name)).is_none())
             });
             entries += inside.len();
-            if entries > MAX_ENTRIES {
+            if entries > most {
                 // There may be more, if there is something.
                 if changed.len() > begin {
                     changed.push(folder(root, at));
@@ -245,9 +246,16 @@ mod tests {
         ["a/new/x.txt", "p/in_project.txt"].iter().for_each(|path| write(path));
         let (inner, all) = (root.join("a"), i64::MAX);
         let folders = [&root, &inner];
-        let changed = changed_since(&folders, &root.join("p"), since);
+        let changed = changed_since(&folders, &root.join("p"), since, 100);
         assert_eq!(paths(&changed, &root), ["/a/new/x.txt", "/b/", "/now"]);
-        assert_eq!(paths(&changed_since(&folders, &root.join("p"), (all, 0)), &root), [""; 0]);
+        assert_eq!(paths(&changed_since(&folders, &root.join("p"), (all, 0), 100), &root), [""; 0]);
+        // In a folder with too much, only what was found says that there may be more. Others are looked at all the same.
+        let (outer, small) = (root.join("many"), root.join("small"));
+        ["many/1", "many/2", "many/deep/3", "many/deep/4", "small/1"].iter().for_each(|path| write(path));
+        let folders = [&outer, &small];
+        assert_eq!(paths(&changed_since(&folders, &root, (all, 0), 3), &root), [""; 0]);
+        let found = paths(&changed_since(&folders, &root, since, 3), &root);
+        assert_eq!(found.last().map(String::as_str), Some("/small/1"));
         assert_ne!(name_of(&changed), name_of(&changed[1..]));
     }
 }
