@@ -120,6 +120,25 @@ fn a_run_begins_anew() {
 }
 
 #[test]
+fn background_jobs_end_with_a_reset() {
+    let job = call(
+        "Bash",
+        &json!({"command": "while :; do echo tick >> job.log; sleep 0.02; done",
+                                   "run_in_background": true}),
+    );
+    let stands_still =
+        "until n=$(wc -l < job.log); sleep 0.3; [ $n -eq $(wc -l < job.log) ]; do :; done; echo STILL";
+    let turns = [job, bash(WAIT), select("developer"), bash(stands_still)];
+    let running = waiting_in(developer(turns));
+    running.wait_for_line("job.log");
+    taken(&running.trial, &["reset"]);
+    let ended = running.end();
+    ended.exits(0);
+    let (output, _) = ended.results("Bash").pop().unwrap();
+    assert!(output.contains("STILL"), "{output}");
+}
+
+#[test]
 fn a_failing_run_is_told_the_way() {
     let told = "> The greeting is in hello.txt.";
     let mut turns = 0;

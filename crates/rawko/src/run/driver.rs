@@ -261,11 +261,12 @@ impl Driver {
                 }
                 Signal::Steer { command, request, reply } => {
                     let ignored = self.timeline.session().refusal(&command);
-                    if command == Override::Reset && ignored.is_none() {
-                        // Of what is forgotten nothing goes on.
+                    let is_reset = command == Override::Reset && ignored.is_none();
+                    let outcome = self.happened(Event::OverrideRequested { command, request })?;
+                    if is_reset {
+                        // Nothing of what is forgotten goes on.
                         self.performer.interrupt();
                     }
-                    let outcome = self.happened(Event::OverrideRequested { command, request })?;
                     if let Some(reply) = reply {
                         // The sender may have stopped waiting for it.
                         let _ = reply.send(Steered::of(ignored));
