@@ -41,7 +41,7 @@ const COMMANDS: [(&str, &str, &str); 8] = [
     ("skip", "", "skip the current step of the plan"),
     ("retry", "", "let the agent try again, in a new conversation"),
     ("reset", "", "begin the task anew; files, costs and limits stay"),
-    ("cancel", "", "stop the session"),
+    ("cancel", "", "stop it"),
 ];
 
 /// The commands, each with what it does.

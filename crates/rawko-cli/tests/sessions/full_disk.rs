@@ -147,4 +147,8 @@ fn what_could_not_begin_on_a_full_disk_is_in_the_way_of_no_resume() {
     bench.rawko(&["sessions", "show", "last"]).check(0, &[unfinished.as_str()]);
     bench.rawko(&["resume", "--quiet"]).check(0, &["all done"]);
     assert_eq!(bench.store().info(&unfinished).unwrap().unwrap().status, SessionStatus::Ended);
+    // What is removed is the last of the list, not the last that was begun.
+    let removed = format!("removed {}", sessions[1].id);
+    bench.rawko(&["sessions", "rm", "last", "--yes"]).check(0, &[removed.as_str()]);
+    assert_eq!(bench.store().list().unwrap().len(), 1);
 }
