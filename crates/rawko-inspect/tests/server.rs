@@ -284,3 +284,18 @@ async fn a_damaged_journal_is_shown_up_to_its_damage() {
     assert_eq!(session["head"]["records"], 8);
     assert!(session["head"]["damage"].as_str().unwrap().contains("damaged"), "{}", session["head"]["damage"]);
 }
+
+#[tokio::test]
+async fn the_list_says_which_ended_session_is_damaged() {
+    let trial = Trial::new(None).await;
+    let status = async || trial.get("/api/sessions").await.json()[0]["status"].clone();
+    assert_eq!(status().await, "ended");
+    let mut journal = std::fs::read(&trial.journal).unwrap();
+    let at = journal.len() / 2;
+    journal[at] ^= 1;
+    std::fs::write(&trial.journal, &journal).unwrap();
+    assert_eq!(status().await, "unreadable");
+    journal[at] ^= 1;
+    std::fs::write(&trial.journal, &journal).unwrap();
+    assert_eq!(status().await, "ended");
+}

@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rawko::journal::{JournalError, JournalTail, SessionInfo, SessionStatus, SessionStore, read};
+use rawko::journal::{
+    CheckedJournals, JournalError, JournalTail, SessionInfo, SessionStatus, SessionStore, read,
+};
 use rawko::{Explanation, explain};
 use rawko_core::Timestamp;
 use serde::Serialize;
@@ -82,6 +84,8 @@ type Kept = (String, Arc<Mutex<Live>>);
 /// The sessions of one project.
 pub(super) struct Sessions {
     store: SessionStore,
+    /// Whose records were read for the list.
+    checked: Mutex<CheckedJournals>,
     /// The one that was used last is the last.
     kept: Mutex<VecDeque<Kept>>,
     /// The session of which an entry was opened last, with its texts whole.
@@ -90,12 +94,17 @@ pub(super) struct Sessions {
 
 impl Sessions {
     pub(super) fn of_project(project: &Path) -> Self {
-        Self { store: SessionStore::of_project(project), kept: Mutex::default(), whole: Mutex::default() }
+        Self {
+            store: SessionStore::of_project(project),
+            checked: Mutex::default(),
+            kept: Mutex::default(),
+            whole: Mutex::default(),
+        }
     }
 
-    /// All sessions, the newest first.
+    /// All sessions, the newest first. A damaged one is listed as such, whatever its end says.
     pub(super) fn list(&self) -> Result<Vec<SessionInfo>, Missing> {
-        let mut sessions = self.store.list()?;
+        let mut sessions = self.store.list_checked(&mut lock(&self.checked))?;
         sessions.reverse();
         sessions.iter_mut().for_each(make_plain);
         Ok(sessions)

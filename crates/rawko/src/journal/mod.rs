@@ -53,7 +53,7 @@ pub use record::{
 };
 pub use repair::Repaired;
 pub(crate) use store::BeginningGuard;
-pub use store::SessionStore;
+pub use store::{CheckedJournals, SessionStore};
 pub use tail::JournalTail;
 pub use tasks::{SessionTask, session_cost, tasks};
 pub use writer::JournalWriter;

@@ -1,10 +1,11 @@
 //! The folder of sessions: new ones, finding one by the beginning of its id, listing them without reading them whole.
 
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::error::JournalError;
 use super::file::open_own;
@@ -28,6 +29,33 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// The right to begin a session, until it is dropped or the process ends.
 #[derive(Debug)]
 pub(crate) struct BeginningGuard(#[expect(dead_code, reason = "it is held")] Option<File>);
+
+/// Journals whose records [`SessionStore::list_checked`] has read, so that it reads each of them once.
+#[derive(Debug, Default)]
+pub struct CheckedJournals(HashMap<PathBuf, CheckedJournal>);
+
+/// A journal of this length and this time of writing, and what was found.
+#[derive(Debug)]
+struct CheckedJournal {
+    length: u64,
+    written: Option<SystemTime>,
+    found: Result<(), JournalError>,
+}
+
+impl CheckedJournals {
+    /// What is wrong with the records of the journal at `path`; they are read where it is not as it was last time.
+    fn damage(&mut self, path: &Path) -> Option<&JournalError> {
+        let now = std::fs::symlink_metadata(path).ok();
+        let length = now.as_ref().map_or(0, std::fs::Metadata::len);
+        let written = now.and_then(|now| now.modified().ok());
+        let look = || CheckedJournal { length, written, found: check(path) };
+        let kept = self.0.entry(path.to_owned()).or_insert_with(look);
+        if (kept.length, kept.written) != (length, written) {
+            *kept = look();
+        }
+        kept.found.as_ref().err()
+    }
+}
 
 /// The sessions of one project: `.rawko/sessions/`.
 #[derive(Debug, Clone)]
@@ -253,19 +281,19 @@ impl SessionStore {
     }
 
     /// The same, with each record of those that ended checked: a damaged journal is listed as one that cannot be read,
-    /// whatever its end says. Takes longer for longer sessions.
+    /// whatever its end says. Takes longer for longer sessions, the first time; `checked` remembers for the next.
     ///
     /// # Errors
     /// As [`Self::list`].
-    pub fn list_checked(&self) -> Result<Vec<SessionInfo>, JournalError> {
-        let checked = self.journals()?.into_iter().map(|(id, path)| {
+    pub fn list_checked(&self, checked: &mut CheckedJournals) -> Result<Vec<SessionInfo>, JournalError> {
+        let of = |(id, path): (String, PathBuf)| {
             let info = SessionInfo::of(id, &path);
-            match info.outcome.is_some().then(|| check(&path)) {
-                Some(Err(error)) => info.with_problem(&error),
-                Some(Ok(())) | None => info,
+            match info.outcome.is_some().then(|| checked.damage(&path)).flatten() {
+                Some(error) => info.with_problem(error),
+                None => info,
             }
-        });
-        Ok(checked.collect())
+        };
+        Ok(self.journals()?.into_iter().map(of).collect())
     }
 
     /// The session whose id is exactly `id`, as a list shows it; `None` where there is none.

@@ -1,6 +1,6 @@
 //! `rawko sessions list`.
 
-use rawko::journal::{SessionInfo, SessionStatus, SessionStore};
+use rawko::journal::{CheckedJournals, SessionInfo, SessionStatus, SessionStore};
 use rawko_core::Timestamp;
 
 use crate::exit::Exit;
@@ -13,7 +13,7 @@ const TASK_CHARS: usize = 60;
 
 /// Lists the sessions.
 pub(super) fn list(workspace: &Workspace, store: &SessionStore, as_json: bool) -> Result<Exit, Failure> {
-    let sessions = store.list_checked()?;
+    let sessions = store.list_checked(&mut CheckedJournals::default())?;
     workspace.console.output(as_json, &sessions, |paint| text(&sessions, Clock::local().now(), paint))?;
     Ok(Exit::Success)
 }
