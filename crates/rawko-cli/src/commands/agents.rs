@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::console::OutputArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Paint, Rows, clean, clean_line, indent, shortened};
+use crate::output::{Paint, Rows, clean, clean_line, fit, shortened};
 use crate::workspace::Workspace;
 
 /// Subcommands of `rawko agents`.
@@ -144,10 +144,10 @@ fn tools(config: &AgentConfig) -> String {
     let mut text = match &config.tools.allowed {
         None => "all".to_owned(),
         Some(names) if names.is_empty() => "none".to_owned(),
-        Some(names) => names.join(","),
+        Some(names) => names.join(", "),
     };
     if !config.tools.blocked.is_empty() {
-        text.push_str(&format!(" without {}", config.tools.blocked.join(",")));
+        text.push_str(&format!(" without {}", config.tools.blocked.join(", ")));
     }
     text
 }
@@ -180,10 +180,10 @@ fn page(rawko: &Rawko, agent: &LoadedAgent, paint: Paint) -> String {
     rows.push(("skills", skills));
     let mut text = format!("{}\n", paint.strong(&clean_line(config.display_name())));
     for (name, value) in rows.iter().filter(|(_, value)| !value.is_empty()) {
-        text.push_str(&format!("  {} {}\n", paint.faint(&format!("{name:<13}")), clean_line(value)));
+        text.push_str(&row(name, value, paint));
     }
     text.push_str(&rights_of(rawko, agent, paint));
-    text.push_str(&format!("\n{}\n", indent(&clean(config.system_prompt.trim_end()), 2)));
+    text.push_str(&format!("\n{}\n", fit(&clean(config.system_prompt.trim_end()), 2)));
     text
 }
 
@@ -195,13 +195,13 @@ fn rights_of(rawko: &Rawko, agent: &LoadedAgent, paint: Paint) -> String {
     let rows = rights.iter().map(|right| (right.name, right.text(), right.source.as_str()));
     let mut text = format!("\n{}\n", paint.strong("May do"));
     for (name, value, source) in rows.chain([("sandbox", held.to_owned(), source.as_str())]) {
-        let (name, source) = (format!("{name:<13}"), format!("({})", clean_line(source)));
-        text.push_str(&format!(
-            "  {} {}  {}\n",
-            paint.faint(&name),
-            clean_line(&value),
-            paint.faint(&source)
-        ));
+        text.push_str(&row(name, &format!("{value} ({source})"), paint));
     }
     text
+}
+
+/// A line of the page, or several.
+fn row(name: &str, value: &str, paint: Paint) -> String {
+    let value = fit(&clean_line(value), 16);
+    format!("  {} {}\n", paint.faint(&format!("{name:<13}")), value.trim_start())
 }

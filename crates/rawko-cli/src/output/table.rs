@@ -60,52 +60,71 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The table as text, a line a row. Where the terminal has fewer `columns`, the last cell of a row is broken between words,
-    /// and what does not fit beside the others is below them.
+    /// The table as text, a line a row. Where the terminal has fewer `columns`, cells are broken between words: those of the last
+    /// column, which are put below the others where too little room is left, and those of the widest of the others.
     fn render(&self, paint: Paint, terminal: Option<usize>) -> String {
-        let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
-        let width = |column: usize| {
-            self.rows
-                .iter()
-                .filter_map(|row| row.get(column))
-                .map(|cell| cell.width())
-                .max()
-                .unwrap_or_default()
-        };
-        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let widths = self.widths(terminal);
         let mut text = String::new();
         for (at, row) in self.rows.iter().enumerate() {
-            let mut line = String::new();
             let last = row.len().saturating_sub(1);
-            for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-                match terminal {
-                    Some(terminal) if column == last && line.width() + cell.width() > terminal => {
-                        line = with_last(&line, cell, terminal);
-                    }
-                    _ => {
-                        line.push_str(cell);
-                        line.push_str(&" ".repeat(width + 2 - cell.width().min(*width)));
-                    }
+            let cells: Vec<String> =
+                row.iter().zip(&widths).map(|(cell, width)| wrap(cell, *width)).collect();
+            let height = cells.iter().take(last).map(|cell| cell.lines().count()).max().unwrap_or(1).max(1);
+            let mut lines = vec![String::new(); height];
+            for (cell, width) in cells.iter().zip(&widths).take(last) {
+                let mut broken = cell.lines();
+                for line in &mut lines {
+                    let part = broken.next().unwrap_or_default();
+                    line.push_str(part);
+                    line.push_str(&" ".repeat(width + 2 - part.width().min(*width)));
                 }
             }
-            let line = line.trim_end();
-            text.push_str(&if at == 0 { paint.strong(line) } else { line.to_owned() });
-            text.push('\n');
+            let cell = row.last().map_or("", String::as_str);
+            put_last(&mut lines, cell, terminal.unwrap_or(usize::MAX));
+            for line in lines.iter().flat_map(|line| line.lines()) {
+                let line = line.trim_end();
+                text.push_str(&if at == 0 { paint.strong(line) } else { line.to_owned() });
+                text.push('\n');
+            }
         }
         text
     }
+
+    /// The width of each column.
+    fn widths(&self, terminal: Option<usize>) -> Vec<usize> {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
+        let cells = |column: usize| self.rows.iter().filter_map(move |row| row.get(column));
+        let width = |column: usize| cells(column).map(|cell| cell.width()).max().unwrap_or_default();
+        let mut widths: Vec<usize> = (0..columns).map(width).collect();
+        let Some((_, others)) = widths.split_last_mut() else { return widths };
+        let used = others.iter().map(|width| width + 2).sum::<usize>();
+        let excess = terminal.map_or(0, |terminal| used.saturating_sub(terminal));
+        if let Some(widest) = others.iter_mut().max().filter(|_| excess > 0) {
+            *widest = widest.saturating_sub(excess).max(NARROWEST.min(*widest));
+        }
+        widths
+    }
 }
 
-/// A row whose last cell does not fit into the terminal.
-fn with_last(line: &str, cell: &str, terminal: usize) -> String {
-    let room = terminal.saturating_sub(line.width());
+/// Puts the last cell of a row beside the others, or below them.
+fn put_last(lines: &mut Vec<String>, cell: &str, terminal: usize) {
+    let Some(first) = lines.first_mut() else { return };
+    let begins = first.width();
+    let room = terminal.saturating_sub(begins);
     let longest = cell.split(' ').map(|word| word.width()).max().unwrap_or_default();
-    if room >= longest.max(NARROWEST) {
-        let lines = wrap(cell, room).replace('\n', &format!("\n{}", " ".repeat(line.width())));
-        return format!("{line}{lines}");
+    if cell.width() <= room {
+        first.push_str(cell);
+    } else if room < longest.max(NARROWEST) {
+        lines.push(indent(&wrap(cell, terminal.saturating_sub(BELOW)), BELOW));
+    } else {
+        let wrapped = wrap(cell, room);
+        for (at, part) in wrapped.lines().enumerate() {
+            match lines.get_mut(at) {
+                Some(line) => line.push_str(part),
+                None => lines.push(format!("{}{part}", " ".repeat(begins))),
+            }
+        }
     }
-    let below = indent(&wrap(cell, terminal.saturating_sub(BELOW)), BELOW);
-    format!("{}\n{below}", line.trim_end())
 }
 
 /// The text of a cell; `-` where there is none.
@@ -123,17 +142,22 @@ pub(crate) fn indent(text: &str, by: usize) -> String {
     lines.join("\n")
 }
 
-/// `text` in lines of at most `columns`, broken between words; a longer word stays whole.
+/// `text` in lines of at most `columns`, broken between words; a longer word stays whole. What a line begins with stays its
+/// margin.
 pub(crate) fn wrap(text: &str, columns: usize) -> String {
     let mut wrapped = String::with_capacity(text.len());
     for line in text.lines() {
-        let mut used = 0;
-        for word in line.split(' ') {
+        let words = line.trim_start_matches(' ');
+        let margin = line.strip_suffix(words).unwrap_or_default();
+        wrapped.push_str(margin);
+        let mut used = margin.width();
+        for (at, word) in words.split(' ').enumerate() {
             let width = word.width();
-            if used > 0 && used + 1 + width > columns {
+            if at > 0 && used + 1 + width > columns {
                 wrapped.push('\n');
-                used = 0;
-            } else if used > 0 {
+                wrapped.push_str(margin);
+                used = margin.width();
+            } else if at > 0 {
                 wrapped.push(' ');
                 used += 1;
             }
@@ -144,6 +168,15 @@ pub(crate) fn wrap(text: &str, columns: usize) -> String {
     }
     wrapped.truncate(wrapped.trim_end().len());
     wrapped
+}
+
+/// `text` with every line indented by `by` spaces, and broken between words where the terminal ends, if it is one.
+pub(crate) fn fit(text: &str, by: usize) -> String {
+    indent(
+        &output_columns()
+            .map_or_else(|| text.to_owned(), |columns| wrap(text, columns.saturating_sub(by).max(NARROWEST))),
+        by,
+    )
 }
 
 #[cfg(test)]
@@ -171,7 +204,25 @@ mod tests {
     }
 
     #[test]
+    fn another_cell_is_broken_where_the_last_has_no_room_at_all() {
+        let mut table = Table::new(&["NAME", "TOOLS", "FROM", "USE"]);
+        let tools = "Read, Write, Edit, Glob, Grep, Bash";
+        table.row(vec!["a".to_owned(), tools.to_owned(), "here".to_owned(), "for all".to_owned()]);
+        let shown = table.render(Paint::new(false), Some(40));
+        let wanted = [
+            "NAME  TOOLS                       FROM",
+            "    USE",
+            "a     Read, Write, Edit, Glob,    here",
+            "      Grep, Bash",
+            "    for all",
+        ];
+        assert_eq!(shown.lines().collect::<Vec<_>>(), wanted);
+        assert!(shown.lines().all(|line| line.width() <= 40), "{shown}");
+    }
+
+    #[test]
     fn lines_break_between_words() {
+        assert_eq!(wrap("- one\n  two three", 8), "- one\n  two\n  three");
         assert_eq!(wrap("one two three\nfour", 8), "one two\nthree\nfour");
         assert_eq!(wrap("averylongword x", 5), "averylongword\nx");
         assert_eq!(wrap("", 5), "");

@@ -51,7 +51,8 @@ pub(super) fn list(
     workspace.console.output(as_json, &entries, |paint| match (rows.is_empty(), reports.is_empty()) {
         (true, false) => "none of the files here can be used as a memory\n".to_owned(),
         (true, true) => {
-            "no memories yet; to write one: rawko memory add --title … --when-to-use … --body …\n".to_owned()
+            "no memories yet; to write one:\n  rawko memory add --title … --when-to-use … --body …\n"
+                .to_owned()
         }
         (false, _) => Rows::new(paint, &rows).table(&[
             ("PATH", &|(memory, _)| memory.path.clone()),
