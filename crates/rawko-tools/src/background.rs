@@ -14,7 +14,7 @@ use rawko_core::text::keep_ends;
 use rawko_core::tool::Refusal;
 
 use crate::process::{CommandLine, HeadAndTail, KillHandle, Running};
-use crate::refusals::{Refusals, RefusedHosts};
+use crate::refusals::{Refusals, Refused};
 
 /// The most jobs at the same time in one run.
 const MAX_JOBS: usize = 8;
@@ -144,7 +144,7 @@ impl Jobs {
         let mut table = lock(&self.0);
         let own = table.jobs.iter().filter(|(_, job)| job.agent == agent);
         // The news first: what is refused until a job ends is refused before its end is known.
-        let reported: Vec<(u32, JobNews, RefusedHosts)> =
+        let reported: Vec<(u32, JobNews, Refused)> =
             own.map(|(number, job)| (*number, lock(&job.news).take(), job.refusals.take())).collect();
         let talkative = reported.iter().filter(|(_, news, _)| !news.output.is_empty()).count();
         let (mut report, mut ended, mut refused) = (String::new(), Vec::new(), Vec::new());

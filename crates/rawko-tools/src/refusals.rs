@@ -1,4 +1,5 @@
-//! The hosts that the sandbox refused to one command. Its proxy records them, and the command's result says them.
+//! What the sandbox refused to one command: hosts, which its proxy records, and files under protected names. The command's result
+//! says it.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,6 +60,8 @@ struct Record {
     is_cut: bool,
     /// Whether a folder holds too much to find everything in it that no command may write.
     is_blind: bool,
+    /// Files that were renamed, and their new names.
+    aside: Vec<(String, String)>,
 }
 
 impl Refusals {
@@ -85,29 +88,38 @@ impl Refusals {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).is_blind = true;
     }
 
+    /// Records that a file had a name which the user protects, and was renamed.
+    #[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "there is no sandbox"))]
+    pub(crate) fn note_aside(&self, name: &str, aside: &str) {
+        let mut record = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        record.aside.push((name.to_owned(), aside.to_owned()));
+    }
+
     /// What was refused since the last time.
-    pub(crate) fn take(&self) -> RefusedHosts {
+    pub(crate) fn take(&self) -> Refused {
         let mut record = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let hosts = record.hosts.get(record.taken..).unwrap_or_default().to_vec();
         record.taken = record.hosts.len();
-        RefusedHosts {
+        Refused {
             hosts,
             is_cut: std::mem::take(&mut record.is_cut),
             is_blind: std::mem::take(&mut record.is_blind),
+            aside: std::mem::take(&mut record.aside),
         }
     }
 }
 
-/// Hosts that were refused, to be reported.
+/// What was refused, to be reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct RefusedHosts {
+pub(crate) struct Refused {
     hosts: Vec<RefusedHost>,
     is_cut: bool,
     is_blind: bool,
+    aside: Vec<(String, String)>,
 }
 
-impl RefusedHosts {
-    /// A line for each host, without a last line break; empty if there is none.
+impl Refused {
+    /// A line for each, without a last line break; empty if there is none.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         for host in &self.hosts {
@@ -116,6 +128,13 @@ impl RefusedHosts {
         }
         if self.is_cut {
             text.push_str("[The sandbox refused more hosts, which are not listed.]\n");
+        }
+        for (name, aside) in &self.aside {
+            let _ = writeln!(
+                text,
+                "[The sandbox renamed {name} to {aside}: permissions.protect keeps that name from agents. Do without it, or \
+                 name it in your report.]"
+            );
         }
         if self.is_blind {
             text.push_str(
@@ -169,7 +188,7 @@ mod tests {
         assert_eq!(outcome.content, format!("[exit code 1]{text}"));
         let hosts = refused.iter().map(|host| Refusal::Host { host: (*host).to_owned() });
         assert_eq!(outcome.refused, hosts.collect::<Vec<_>>());
-        assert_eq!(refusals.take(), RefusedHosts::default(), "it was taken");
+        assert_eq!(refusals.take(), Refused::default(), "it was taken");
     }
 
     #[test]

@@ -312,7 +312,7 @@ fn names_that_the_user_protects_are_read_and_not_written() {
                    echo x > web/.npmrc; rm -f web/.npmrc; echo x > .envrc; ln -s /etc/hosts .npmrc; mkdir -p web/src; \
                    echo work > web/src/npmrc && echo here";
     let (ended, output) = tries(trial, command);
-    for seen in ["TASKS", "NPM", "here"] {
+    for seen in ["TASKS", "NPM", "here", "[The sandbox renamed .envrc to .envrc.set-aside"] {
         assert!(output.contains(seen), "{seen}: {output}");
     }
     let project = ended.trial.project();

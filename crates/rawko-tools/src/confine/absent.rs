@@ -139,9 +139,10 @@ fn before(folder: &OwnedFd, name: &str) -> Option<Before> {
 }
 
 impl Absent {
-    /// Removes the files that are there by now, and puts links back. Files with a name that the user protects are renamed.
-    /// Files that cannot be removed stay.
-    pub(super) fn remove(&self) {
+    /// Removes the files that are there by now, and puts links back. Files that cannot be removed stay. Files with a name that
+    /// the user protects are renamed; returned is what each of them was called, and is called now.
+    pub(super) fn remove(&self) -> Vec<(String, String)> {
+        let mut renamed = Vec::new();
         for Folder { top, inside, identity, names, runs } in &self.0 {
             // A folder that is in its place by now is the command's own, or a link to somewhere else.
             let Some(folder) =
@@ -150,15 +151,21 @@ impl Absent {
                 continue;
             };
             for (name, before) in names {
-                let _ = restore(&folder, name, before);
+                match before {
+                    Before::Free => {
+                        renamed.extend(set_aside(&folder, name).ok().map(|aside| (name.to_string(), aside)));
+                    }
+                    Before::Nothing | Before::Link(_) => drop(restore(&folder, name, before)),
+                }
             }
             let _ = rebase::disarm(&folder, runs);
         }
+        renamed
     }
 }
 
-/// Gives a file or a folder another name, which no program looks for. Nothing is lost.
-fn set_aside(folder: &OwnedFd, name: &str) -> Result<()> {
+/// Gives a file or a folder another name, which no program looks for, and returns it. Nothing is lost.
+fn set_aside(folder: &OwnedFd, name: &str) -> Result<String> {
     let now = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
     for number in 1..MOST_TRIES {
         // A command may have taken the first names on purpose.
@@ -170,7 +177,7 @@ fn set_aside(folder: &OwnedFd, name: &str) -> Result<()> {
         let renamed = || renameat_with(folder, name, folder, aside.as_str(), RenameFlags::NOREPLACE);
         match allowed(folder, renamed) {
             Err(Errno::EXIST) => {}
-            done => return done,
+            done => return done.map(|()| aside),
         }
     }
     Err(Errno::EXIST)
@@ -178,7 +185,7 @@ fn set_aside(folder: &OwnedFd, name: &str) -> Result<()> {
 
 fn restore(folder: &OwnedFd, name: &str, before: &Before) -> Result<()> {
     if *before == Before::Free {
-        return set_aside(folder, name);
+        return set_aside(folder, name).map(drop);
     }
     if let Before::Link(target) = before {
         let now = allowed(folder, || readlinkat(folder, name, Vec::new()));

@@ -63,7 +63,9 @@ impl Drop for Watched {
         // A command that was killed has processes for another moment.
         let deadline = Instant::now() + ENDS_WITHIN;
         while let Ok(Some(_)) = self.control.report_by(deadline) {}
-        self.absent.remove();
+        for (name, aside) in self.absent.remove() {
+            self.way.client.refusals.note_aside(&name, &aside);
+        }
         self.sandbox.0.new_repositories.command_ended(self.writes);
     }
 }
