@@ -154,6 +154,11 @@ impl Ask {
         self
     }
 
+    /// What it writes survives a power cut: git syncs no loose object and no ref unasked. Versions before 2.36 do not know that.
+    pub(super) fn durable(self) -> Self {
+        self.setting("core.fsync", "objects,reference".as_ref()).setting("core.fsyncMethod", "batch".as_ref())
+    }
+
     /// The subcommand and its arguments.
     pub(super) fn args<S: AsRef<OsStr>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.command.args(args);

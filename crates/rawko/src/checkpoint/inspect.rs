@@ -11,6 +11,7 @@ use rawko_core::text::{keep_ends, truncate};
 
 use super::Checkpoints;
 use super::diff::{self, ChangeKind, FileChange};
+use super::durable::make_durable;
 use super::error::CheckpointError;
 use super::gaps::Gaps;
 use super::listing::{TreeListing, TreePath};
@@ -69,6 +70,7 @@ impl Checkpoints {
         let listing = store.list(&BTreeSet::new())?;
         let present = Present::of(store, &listing)?;
         let execution = present.changed_by_session(before, &iteration.to_string(), names)?;
+        make_durable(&store.place.project, &execution);
         let run = match kept.iter().next() {
             Some((number, first)) if first != before => {
                 Some(present.changed_by_session(first, &number.to_string(), names)?)

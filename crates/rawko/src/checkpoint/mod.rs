@@ -9,6 +9,7 @@
 
 mod changes;
 mod diff;
+mod durable;
 mod error;
 mod folders;
 mod gaps;

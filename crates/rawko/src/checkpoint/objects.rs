@@ -161,7 +161,7 @@ impl Objects<'_> {
                 commands.push_str(&format!("delete {}\0\0", self.reference(other)));
             }
             let update = ["update-ref", "-z", "--no-deref", "--stdin"];
-            let ask = repository.ask(self.git, "names the kept tree").args(update);
+            let ask = repository.ask(self.git, "names the kept tree").durable().args(update);
             ask.input(commands.into_bytes()).answer()?;
         }
         self.name_own(name, commit, forget)
@@ -255,7 +255,10 @@ impl Objects<'_> {
 
     fn write(&self, scratch: &Scratch, doing: &'static str, objects: &Path) -> Ask {
         let others: Vec<PathBuf> = self.all_objects().into_iter().filter(|other| other != objects).collect();
-        let ask = scratch.ask(self.git, doing, objects, &others);
+        let mut ask = scratch.ask(self.git, doing, objects, &others);
+        if *objects != scratch.objects() {
+            ask = ask.durable();
+        }
         // Others who share the repository must be able to write to what is made there.
         match self.place.repository.as_ref().and_then(|repository| repository.shared.as_ref()) {
             Some(shared) => ask.setting("core.sharedRepository", shared),

@@ -10,6 +10,7 @@ use rustix::fs::OFlags;
 
 use super::error::CheckpointError;
 use super::known::Known;
+use crate::private::sync_directory;
 
 /// Folders below `checkpoints/` that are written to.
 const FOLDERS: [&str; 3] = ["names", "objects", "staging"];
@@ -68,9 +69,11 @@ pub(super) fn write(checkpoints: &Path, path: &Path, content: &[u8]) -> Result<(
     // A process that died left it, or it is a link that leads elsewhere.
     remove(&new)?;
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
-    file.and_then(|mut file| file.write_all(content))
+    file.and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
         .and_then(|()| std::fs::rename(&new, path))
-        .map_err(|error| CheckpointError::io("cannot write", path, error))
+        .map_err(|error| CheckpointError::io("cannot write", path, error))?;
+    sync_directory(path.parent().unwrap_or(checkpoints));
+    Ok(())
 }
 
 /// The content of a regular file; nothing where there is none.
