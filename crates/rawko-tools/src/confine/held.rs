@@ -2,12 +2,15 @@
 //! be mounted where nothing is, so empty ones are there for the length of a run.
 
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, DirBuilder, Permissions};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 /// The folders, at the top of a project.
 const FOLDERS: [&str; 2] = [".claude", ".rawko"];
+/// By this bit of its mode a folder is known that a run made which was killed: the user's own has not got it, empty or not.
+const MADE_HERE: u32 = 0o1000;
 
 /// Those that were made here, or by a run that was killed. Dropping it removes them, but for what the user has put into
 /// them meanwhile.
@@ -29,11 +32,14 @@ impl HeldFolders {
             return Vec::new();
         }
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whatever is there already and holds something is not for this to remove.
         let is_empty = |path: &Path| fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_none());
-        let is_held = |path: &PathBuf| match fs::create_dir(path) {
-            Ok(()) => true,
-            Err(_) => path.symlink_metadata().is_ok_and(|found| found.is_dir()) && is_empty(path),
+        let is_ours = |path: &Path| {
+            path.symlink_metadata()
+                .is_ok_and(|found| found.is_dir() && found.permissions().mode() & MADE_HERE != 0)
+        };
+        let is_held = |path: &PathBuf| {
+            DirBuilder::new().mode(0o777 | MADE_HERE).create(path).is_ok()
+                || (is_ours(path) && is_empty(path))
         };
         made.extend(FOLDERS.map(|name| root.join(name)).into_iter().filter(is_held));
         made.iter().cloned().collect()
@@ -43,8 +49,14 @@ impl HeldFolders {
 impl Drop for HeldFolders {
     fn drop(&mut self) {
         for folder in self.made.get_mut().unwrap_or_else(PoisonError::into_inner).iter() {
-            // Fails where something is in it.
-            let _ = fs::remove_dir(folder);
+            // Fails where something is in it. Then it is the user's.
+            if fs::remove_dir(folder).is_err()
+                && let Ok(found) = folder.symlink_metadata()
+                && found.is_dir()
+            {
+                let mode = found.permissions().mode() & 0o777;
+                let _ = fs::set_permissions(folder, Permissions::from_mode(mode));
+            }
         }
     }
 }
@@ -76,5 +88,18 @@ mod tests {
         fs::write(root.join(".claude/settings.json"), "theirs").unwrap();
         drop(held);
         assert!(root.join(".claude/settings.json").exists());
+        let mode = root.join(".claude").metadata().unwrap().permissions().mode();
+        assert_eq!(mode & MADE_HERE, 0, "{mode:o}");
+    }
+
+    #[test]
+    fn an_empty_folder_of_the_user_stays() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        fs::create_dir(root.join(".claude")).unwrap();
+        let held = HeldFolders::of(Some(root.to_owned()));
+        assert_eq!(held.hold(root), [root.join(".rawko")]);
+        drop(held);
+        assert!(root.join(".claude").is_dir() && !root.join(".rawko").exists());
     }
 }

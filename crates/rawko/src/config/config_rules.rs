@@ -335,6 +335,9 @@ pub(super) fn permission_faults(permissions: &Permissions) -> Vec<(String, Strin
                         "write the name only, `.vscode`: it holds in every folder",
                     ))
                 }
+                "read" | "write" | "deny" if item == "~" || item.starts_with("~/") => {
+                    Some(("`~` is not expanded here", "write the whole path"))
+                }
                 "net" if item.contains("://") || item.contains('/') => Some((
                     "this should be a host name, not an address",
                     "write `api.example.com` or `*.example.com`",

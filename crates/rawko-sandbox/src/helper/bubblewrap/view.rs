@@ -157,7 +157,8 @@ impl View {
         if self.0.iter().any(|mount| mount.place.starts_with(place)) {
             return Ok(());
         }
-        self.check_way(place)?;
+        // The link itself is there where an earlier command of this agent made it.
+        self.check_way(place.parent().unwrap_or(place))?;
         match self.around(place).map(|(_, mount)| &mount.sight) {
             Some(Sight::Cover) => self.push(place, Sight::Link(target.to_owned())),
             Some(Sight::Write(_)) => {
@@ -366,5 +367,23 @@ mod tests {
         let expected = ["--bind R/home R/p", "--bind R/home/work R/p/work", "--bind R/p/src R/p/src"];
         check(&root, &base, &[Step::Hide(at("p/.env"))], &expected);
         assert!(at("home/work").is_dir());
+    }
+
+    #[test]
+    fn a_link_that_an_earlier_command_made_is_no_obstacle() {
+        let (_folder, root) = project();
+        let at = |name: &str| root.join(name);
+        let base = [
+            Step::Private { place: at("p"), content: at("home") },
+            Step::Link { place: at("p/.npm"), target: at("other") },
+        ];
+        for _ in 0..2 {
+            check(&root, &base, &[], &["--bind R/home R/p"]);
+            assert_eq!(fs::read_link(at("home/.npm")).unwrap(), at("other"));
+        }
+        let below = Step::Link { place: at("p/.npm/deep"), target: at("p/src") };
+        let mut view = View(Vec::new());
+        view.add(&base[0], true).unwrap();
+        assert!(view.add(&below, true).unwrap_err().contains("replaced"));
     }
 }
