@@ -119,7 +119,7 @@ pub(crate) struct Refused {
 }
 
 impl Refused {
-    /// A line for each, without a last line break; empty if there is none.
+    /// A line for each, without a trailing line break; empty if there is none.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
         for host in &self.hosts {

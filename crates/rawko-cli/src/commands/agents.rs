@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::console::OutputArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Paint, Rows, clean, clean_line, fit, shortened};
+use crate::output::{Paint, Rows, clean, clean_line, fit, indent, shortened};
 use crate::workspace::Workspace;
 
 /// Subcommands of `rawko agents`.
@@ -183,7 +183,7 @@ fn page(rawko: &Rawko, agent: &LoadedAgent, paint: Paint) -> String {
         text.push_str(&row(name, value, paint));
     }
     text.push_str(&rights_of(rawko, agent, paint));
-    text.push_str(&format!("\n{}\n", fit(&clean(config.system_prompt.trim_end()), 2)));
+    text.push_str(&format!("\n{}\n", indent(&clean(config.system_prompt.trim_end()), 2)));
     text
 }
 
@@ -195,7 +195,7 @@ fn rights_of(rawko: &Rawko, agent: &LoadedAgent, paint: Paint) -> String {
     let rows = rights.iter().map(|right| (right.name, right.text(), right.source.as_str()));
     let mut text = format!("\n{}\n", paint.strong("May do"));
     for (name, value, source) in rows.chain([("sandbox", held.to_owned(), source.as_str())]) {
-        text.push_str(&row(name, &format!("{value} ({source})"), paint));
+        text.push_str(&row(name, &format!("{value}  ({source})"), paint));
     }
     text
 }

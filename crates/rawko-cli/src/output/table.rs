@@ -97,10 +97,15 @@ impl Table {
         let width = |column: usize| cells(column).map(|cell| cell.width()).max().unwrap_or_default();
         let mut widths: Vec<usize> = (0..columns).map(width).collect();
         let Some((_, others)) = widths.split_last_mut() else { return widths };
-        let used = others.iter().map(|width| width + 2).sum::<usize>();
-        let excess = terminal.map_or(0, |terminal| used.saturating_sub(terminal));
-        if let Some(widest) = others.iter_mut().max().filter(|_| excess > 0) {
-            *widest = widest.saturating_sub(excess).max(NARROWEST.min(*widest));
+        let used = others.iter().map(|width| width + 2).sum::<usize>().saturating_sub(2);
+        let mut excess = terminal.map_or(0, |terminal| used.saturating_sub(terminal));
+        let mut by_width: Vec<(usize, &mut usize)> = others.iter_mut().enumerate().collect();
+        by_width.sort_by_key(|(_, width)| std::cmp::Reverse(**width));
+        for (column, width) in by_width {
+            let longest = cells(column).flat_map(|cell| cell.split(' ')).map(|word| word.width()).max();
+            let cut = excess.min(width.saturating_sub(longest.unwrap_or_default()));
+            *width -= cut;
+            excess -= cut;
         }
         widths
     }
@@ -148,16 +153,19 @@ pub(crate) fn wrap(text: &str, columns: usize) -> String {
     let mut wrapped = String::with_capacity(text.len());
     for line in text.lines() {
         let words = line.trim_start_matches(' ');
-        let margin = line.strip_suffix(words).unwrap_or_default();
+        // A margin that leaves little room is given up: it would be repeated in every line.
+        let margin =
+            line.strip_suffix(words).filter(|margin| margin.len() <= columns / 2).unwrap_or_default();
         wrapped.push_str(margin);
         let mut used = margin.width();
-        for (at, word) in words.split(' ').enumerate() {
+        for word in words.split(' ') {
             let width = word.width();
-            if at > 0 && used + 1 + width > columns {
+            if used > margin.width() && used + 1 + width > columns {
+                wrapped.truncate(wrapped.trim_end_matches(' ').len());
                 wrapped.push('\n');
                 wrapped.push_str(margin);
                 used = margin.width();
-            } else if at > 0 {
+            } else if used > margin.width() {
                 wrapped.push(' ');
                 used += 1;
             }
@@ -204,24 +212,37 @@ mod tests {
     }
 
     #[test]
-    fn another_cell_is_broken_where_the_last_has_no_room_at_all() {
+    fn other_cells_are_broken_where_the_last_has_no_room_at_all() {
         let mut table = Table::new(&["NAME", "TOOLS", "FROM", "USE"]);
         let tools = "Read, Write, Edit, Glob, Grep, Bash";
         table.row(vec!["a".to_owned(), tools.to_owned(), "here".to_owned(), "for all".to_owned()]);
         let shown = table.render(Paint::new(false), Some(40));
         let wanted = [
-            "NAME  TOOLS                       FROM",
+            "NAME  TOOLS                         FROM",
             "    USE",
-            "a     Read, Write, Edit, Glob,    here",
+            "a     Read, Write, Edit, Glob,      here",
             "      Grep, Bash",
             "    for all",
         ];
         assert_eq!(shown.lines().collect::<Vec<_>>(), wanted);
-        assert!(shown.lines().all(|line| line.width() <= 40), "{shown}");
+    }
+
+    #[test]
+    fn columns_stay_in_line_where_a_long_word_has_no_room() {
+        let mut table = Table::new(&["PATH", "KIND", "TITLE"]);
+        table.row(vec!["a/very/long/path/to/a/memory.md".to_owned(), "a fact".to_owned(), "one".to_owned()]);
+        table.row(vec!["b.md".to_owned(), "note".to_owned(), "two".to_owned()]);
+        let shown = table.render(Paint::new(false), Some(30));
+        let kinds: Vec<usize> = ["KIND", "a\n", "note"].iter().filter_map(|kind| shown.find(kind)).collect();
+        let column = |at: usize| at - shown[..at].rfind('\n').map_or(0, |end| end + 1);
+        assert_eq!(kinds.into_iter().map(column).collect::<Vec<_>>(), [33; 3], "{shown}");
     }
 
     #[test]
     fn lines_break_between_words() {
+        assert_eq!(wrap("one two  (three)", 8), "one two\n(three)");
+        let deep = format!("{}{}", " ".repeat(1_000), "x ".repeat(1_000));
+        assert!(wrap(&deep, 20).len() < 4_000);
         assert_eq!(wrap("- one\n  two three", 8), "- one\n  two\n  three");
         assert_eq!(wrap("one two three\nfour", 8), "one two\nthree\nfour");
         assert_eq!(wrap("averylongword x", 5), "averylongword\nx");

@@ -151,12 +151,8 @@ impl Absent {
                 continue;
             };
             for (name, before) in names {
-                match before {
-                    Before::Free => {
-                        renamed.extend(set_aside(&folder, name).ok().map(|aside| (name.to_string(), aside)));
-                    }
-                    Before::Nothing | Before::Link(_) => drop(restore(&folder, name, before)),
-                }
+                let aside = restore(&folder, name, before).unwrap_or_default();
+                renamed.extend(aside.map(|aside| (name.to_string(), aside)));
             }
             let _ = rebase::disarm(&folder, runs);
         }
@@ -183,10 +179,15 @@ fn set_aside(folder: &OwnedFd, name: &str) -> Result<String> {
     Err(Errno::EXIST)
 }
 
-fn restore(folder: &OwnedFd, name: &str, before: &Before) -> Result<()> {
-    if *before == Before::Free {
-        return set_aside(folder, name).map(drop);
+/// Makes it as it was before; the new name of what is renamed for that.
+fn restore(folder: &OwnedFd, name: &str, before: &Before) -> Result<Option<String>> {
+    match before {
+        Before::Free => set_aside(folder, name).map(Some),
+        Before::Nothing | Before::Link(_) => undo(folder, name, before).map(|()| None),
     }
+}
+
+fn undo(folder: &OwnedFd, name: &str, before: &Before) -> Result<()> {
     if let Before::Link(target) = before {
         let now = allowed(folder, || readlinkat(folder, name, Vec::new()));
         if now.as_ref() == Ok(target) {

@@ -1,48 +1,31 @@
 //! What an execution has changed survives a power cut, before a record says that it is done.
+//!
+//! The whole file system is synced, not one file after another: agents decide what is at a path, and what matters is not only
+//! in files that changed (git's objects and refs, folders, commits of an agent).
 
-use std::collections::BTreeSet;
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use rustix::fs::OFlags;
 
-use super::diff::FileChange;
-use crate::private::sync_directory;
+/// How long a run waits: the disk may have much to write for other programs, or may not answer. It goes on writing then.
+const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Files that are synced one by one. For more, the file system of the project is synced, with what other programs wrote.
-const ONE_BY_ONE: usize = 200;
-
-/// Has these changes of the project reach the disk. What cannot be synced is not said: it is where it would be without that.
-pub(super) fn make_durable(project: &Path, changes: &[FileChange]) {
-    if changes.len() > ONE_BY_ONE {
-        sync_all_of(project);
-        return;
-    }
-    let mut folders = BTreeSet::new();
-    for path in changes.iter().map(|change| project.join(&change.path)) {
-        // Nothing is followed, and nothing but a regular file is waited for: commands may have put anything there.
-        let flags = i32::try_from((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits()).unwrap_or_default();
-        if let Ok(file) = OpenOptions::new().read(true).custom_flags(flags).open(&path)
-            && file.metadata().is_ok_and(|metadata| metadata.is_file())
-        {
-            let _ = file.sync_all();
-        }
-        folders.extend(path.parent().map(Path::to_owned));
-    }
-    for folder in folders {
-        sync_directory(&folder);
-    }
-}
-
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn sync_all_of(project: &Path) {
-    if let Ok(folder) = std::fs::File::open(project) {
+/// Has what was written beside the project reach the disk; within [`PATIENCE`], or later. A failure is not reported: the
+/// files are no worse off than without this.
+pub(super) fn make_durable(project: &Path) {
+    let flags = i32::try_from(OFlags::DIRECTORY.bits()).unwrap_or_default();
+    let Ok(folder) = OpenOptions::new().read(true).custom_flags(flags).open(project) else { return };
+    let (done, waiting) = mpsc::channel();
+    std::thread::spawn(move || {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
         let _ = rustix::fs::syncfs(&folder);
-    }
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn sync_all_of(_: &Path) {
-    rustix::fs::sync();
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        rustix::fs::sync();
+        let _ = done.send(folder);
+    });
+    let _ = waiting.recv_timeout(PATIENCE);
 }

@@ -154,7 +154,8 @@ impl Ask {
         self
     }
 
-    /// What it writes survives a power cut: git syncs no loose object and no ref unasked. Versions before 2.36 do not know that.
+    /// What it writes survives a power cut: git syncs no loose object and no ref unasked. Versions before 2.36
+    /// ignore these settings.
     pub(super) fn durable(self) -> Self {
         self.setting("core.fsync", "objects,reference".as_ref()).setting("core.fsyncMethod", "batch".as_ref())
     }

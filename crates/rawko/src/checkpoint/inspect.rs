@@ -70,7 +70,9 @@ impl Checkpoints {
         let listing = store.list(&BTreeSet::new())?;
         let present = Present::of(store, &listing)?;
         let execution = present.changed_by_session(before, &iteration.to_string(), names)?;
-        make_durable(&store.place.project, &execution);
+        if !execution.is_empty() {
+            make_durable(&store.place.project);
+        }
         let run = match kept.iter().next() {
             Some((number, first)) if first != before => {
                 Some(present.changed_by_session(first, &number.to_string(), names)?)

@@ -26,34 +26,35 @@ const HALF_MADE: &str = ".half-made-";
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
+/// After this time, what is written to a file gives it another time.
+const SETTLED: Duration = Duration::from_secs(2);
+
 /// The right to begin a session, until it is dropped or the process ends.
 #[derive(Debug)]
 pub(crate) struct BeginningGuard(#[expect(dead_code, reason = "it is held")] Option<File>);
 
-/// Journals whose records [`SessionStore::list_checked`] has read, so that it reads each of them once.
+/// Journals whose records [`SessionStore::list_checked`] found to be sound, by their length and when they were written: it reads
+/// each of them once.
 #[derive(Debug, Default)]
-pub struct CheckedJournals(HashMap<PathBuf, CheckedJournal>);
-
-/// A journal of this length and this time of writing, and what was found.
-#[derive(Debug)]
-struct CheckedJournal {
-    length: u64,
-    written: Option<SystemTime>,
-    found: Result<(), JournalError>,
-}
+pub struct CheckedJournals(HashMap<PathBuf, (u64, SystemTime)>);
 
 impl CheckedJournals {
-    /// What is wrong with the records of the journal at `path`; they are read where it is not as it was last time.
-    fn damage(&mut self, path: &Path) -> Option<&JournalError> {
-        let now = std::fs::symlink_metadata(path).ok();
-        let length = now.as_ref().map_or(0, std::fs::Metadata::len);
-        let written = now.and_then(|now| now.modified().ok());
-        let look = || CheckedJournal { length, written, found: check(path) };
-        let kept = self.0.entry(path.to_owned()).or_insert_with(look);
-        if (kept.length, kept.written) != (length, written) {
-            *kept = look();
+    /// What is wrong with the records of the journal at `path`.
+    fn damage(&mut self, path: &Path) -> Option<JournalError> {
+        let metadata = std::fs::symlink_metadata(path).ok();
+        let now = metadata.and_then(|found| Some((found.len(), found.modified().ok()?)));
+        if now.is_some() && self.0.get(path) == now.as_ref() {
+            return None;
         }
-        kept.found.as_ref().err()
+        self.0.remove(path);
+        if let Err(error) = check(path) {
+            return Some(error);
+        }
+        // One that was written just now may be written again at what the clock of files takes for the same time.
+        let is_settled = |written: SystemTime| written.elapsed().is_ok_and(|age| age > SETTLED);
+        let sound = now.filter(|(_, written)| is_settled(*written));
+        self.0.extend(sound.map(|sound| (path.to_owned(), sound)));
+        None
     }
 }
 
@@ -286,14 +287,18 @@ impl SessionStore {
     /// # Errors
     /// As [`Self::list`].
     pub fn list_checked(&self, checked: &mut CheckedJournals) -> Result<Vec<SessionInfo>, JournalError> {
+        let journals = self.journals()?;
+        if checked.0.len() > journals.len() {
+            checked.0.retain(|known, _| journals.iter().any(|(_, path)| path == known));
+        }
         let of = |(id, path): (String, PathBuf)| {
             let info = SessionInfo::of(id, &path);
             match info.outcome.is_some().then(|| checked.damage(&path)).flatten() {
-                Some(error) => info.with_problem(error),
+                Some(error) => info.with_problem(&error),
                 None => info,
             }
         };
-        Ok(self.journals()?.into_iter().map(of).collect())
+        Ok(journals.into_iter().map(of).collect())
     }
 
     /// The session whose id is exactly `id`, as a list shows it; `None` where there is none.

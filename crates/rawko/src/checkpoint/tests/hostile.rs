@@ -374,3 +374,16 @@ fn a_fifo_for_an_ignore_file_makes_git_wait_but_not_for_ever() {
         .unwrap_err();
     assert!(matches!(error, CheckpointError::TooSlow { .. }), "{error}");
 }
+
+#[test]
+fn a_pipe_in_the_place_of_a_folder_is_not_waited_for() {
+    let bench = Bench::repository();
+    std::fs::create_dir(bench.path("folder")).unwrap();
+    std::fs::write(bench.path("folder/file"), "one\n").unwrap();
+    bench.checkpoints.take(1).unwrap();
+    std::fs::remove_dir_all(bench.path("folder")).unwrap();
+    let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+    rustix::fs::mkfifoat(rustix::fs::CWD, bench.path("folder"), mode).unwrap();
+    let seen = bench.checkpoints.inspect(1).unwrap();
+    assert_eq!(seen.files, ["folder/file"]);
+}
