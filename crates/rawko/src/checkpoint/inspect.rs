@@ -11,7 +11,6 @@ use rawko_core::text::{keep_ends, truncate};
 
 use super::Checkpoints;
 use super::diff::{self, ChangeKind, FileChange};
-use super::durable::make_durable;
 use super::error::CheckpointError;
 use super::gaps::Gaps;
 use super::listing::{TreeListing, TreePath};
@@ -70,9 +69,6 @@ impl Checkpoints {
         let listing = store.list(&BTreeSet::new())?;
         let present = Present::of(store, &listing)?;
         let execution = present.changed_by_session(before, &iteration.to_string(), names)?;
-        if !execution.is_empty() {
-            make_durable(&store.place.project);
-        }
         let run = match kept.iter().next() {
             Some((number, first)) if first != before => {
                 Some(present.changed_by_session(first, &number.to_string(), names)?)

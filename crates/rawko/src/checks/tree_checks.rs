@@ -75,7 +75,11 @@ impl Performer {
         let inspected = tokio::task::spawn_blocking(move || {
             // If it cannot be kept, the next tree that is kept takes its place.
             let _ = checkpoints.take_after(iteration);
-            checkpoints.inspect_with(iteration, &granted)
+            let seen = checkpoints.inspect_with(iteration, &granted);
+            if seen.as_ref().is_ok_and(|seen| seen.execution.files > 0) {
+                checkpoints.make_durable();
+            }
+            seen
         });
         let inspected = inspected.await;
         match inspected {

@@ -385,5 +385,6 @@ fn a_pipe_in_the_place_of_a_folder_is_not_waited_for() {
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
     rustix::fs::mkfifoat(rustix::fs::CWD, bench.path("folder"), mode).unwrap();
     let seen = bench.checkpoints.inspect(1).unwrap();
+    bench.checkpoints.make_durable();
     assert_eq!(seen.files, ["folder/file"]);
 }
