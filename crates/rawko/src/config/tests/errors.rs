@@ -87,6 +87,10 @@ fn configuration() {
             "permissions",
             "permissions:\n  net: [\"https://example.com/x\"]\n  env: [A=b]\n  run: [cargo test]\n  read: [\"\"]\n",
         ),
+        (
+            "permissions_with_a_tilde",
+            "permissions:\n  read: [., \"~\"]\n  write: [~/src]\n  deny: [~/.x]\n  caches: [~/.cargo/registry]\n",
+        ),
         ("agents_section", "agents:\n  directory: ../elsewhere\n  default: devloper\n"),
         ("missing_agents_directory", "agents:\n  directory: my-agents\n"),
         ("prices", "prices:\n  m: {input: -1, output: 2}\n  n: {input: 1}\n"),
