@@ -61,17 +61,21 @@ impl Table {
     }
 
     /// The table as text, a line a row. Where the terminal has fewer `columns`, cells are broken between words: those of the last
-    /// column, which are put below the others where too little room is left, and those of the widest of the others.
+    /// column, which are put below the others where too little room is left, and those of the others, the widest first.
     fn render(&self, paint: Paint, terminal: Option<usize>) -> String {
         let widths = self.widths(terminal);
         let mut text = String::new();
         for (at, row) in self.rows.iter().enumerate() {
             let last = row.len().saturating_sub(1);
-            let cells: Vec<String> =
-                row.iter().zip(&widths).map(|(cell, width)| wrap(cell, *width)).collect();
-            let height = cells.iter().take(last).map(|cell| cell.lines().count()).max().unwrap_or(1).max(1);
+            let others: Vec<(String, usize)> = row
+                .iter()
+                .zip(&widths)
+                .take(last)
+                .map(|(cell, width)| (wrap(cell, *width), *width))
+                .collect();
+            let height = others.iter().map(|(cell, _)| cell.lines().count()).max().unwrap_or(1).max(1);
             let mut lines = vec![String::new(); height];
-            for (cell, width) in cells.iter().zip(&widths).take(last) {
+            for (cell, width) in &others {
                 let mut broken = cell.lines();
                 for line in &mut lines {
                     let part = broken.next().unwrap_or_default();
@@ -152,6 +156,11 @@ pub(crate) fn indent(text: &str, by: usize) -> String {
 pub(crate) fn wrap(text: &str, columns: usize) -> String {
     let mut wrapped = String::with_capacity(text.len());
     for line in text.lines() {
+        if line.width() <= columns {
+            wrapped.push_str(line);
+            wrapped.push('\n');
+            continue;
+        }
         let words = line.trim_start_matches(' ');
         // A margin that leaves little room is given up: it would be repeated in every line.
         let margin =
