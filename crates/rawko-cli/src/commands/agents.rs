@@ -195,7 +195,9 @@ fn rights_of(rawko: &Rawko, agent: &LoadedAgent, paint: Paint) -> String {
     let rows = rights.iter().map(|right| (right.name, right.text(), right.source.as_str()));
     let mut text = format!("\n{}\n", paint.strong("May do"));
     for (name, value, source) in rows.chain([("sandbox", held.to_owned(), source.as_str())]) {
-        text.push_str(&row(name, &format!("{value}  ({source})"), paint));
+        let source = format!("({})", clean_line(source));
+        let line = row(name, &format!("{value}  {source}"), paint);
+        text.push_str(&line.replace(&source, &paint.faint(&source)));
     }
     text
 }
