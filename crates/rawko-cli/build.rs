@@ -14,8 +14,19 @@ fn main() {
         .or_else(of_package)
         .or_else(|| is_release.then(of_checkout).flatten());
     println!("cargo::rustc-env=RAWKO_BUILD_COMMIT={}", commit.unwrap_or_default());
+    link_at_a_fixed_address();
     for (name, variable) in [("RAWKO_BUILD_TARGET", "TARGET"), ("RAWKO_BUILD_PROFILE", "PROFILE")] {
         println!("cargo::rustc-env={name}={}", std::env::var(variable).unwrap_or_default());
+    }
+}
+
+/// Each command in the sandbox starts this program again. An executable that can be loaded anywhere has 57,000 addresses
+/// written into it at each start (`docs/adr/0099-a-fixed-address.md`).
+fn link_at_a_fixed_address() {
+    let target = |part: &str| std::env::var(format!("CARGO_CFG_TARGET_{part}")).unwrap_or_default();
+    let is_static = target("FEATURE").split(',').any(|feature| feature == "crt-static");
+    if target("OS") == "linux" && target("ENV") == "gnu" && !is_static {
+        println!("cargo::rustc-link-arg-bins=-no-pie");
     }
 }
 
