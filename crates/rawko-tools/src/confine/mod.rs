@@ -156,22 +156,20 @@ impl Sandbox {
         let helper = helper::find(helper, path.as_deref(), root)?;
         let private = PrivateFolders::new(cache, root).map_err(|error| machine::no_folders(&error))?;
         let bubblewrap = path.and_then(|path| bubblewrap::find(&path, root));
-        let mut places = Places::new(variable);
+        let places = Places::new(variable);
         let real_root = std::fs::canonicalize(root).ok();
         let home = places.home.as_deref();
         // The trial waits for processes most of its time.
-        let (offer, repository, git_settings, of_root) = std::thread::scope(|scope| {
+        let (offer, repository, git_settings) = std::thread::scope(|scope| {
             let trial = scope.spawn(|| {
                 machine::try_out(&helper, &private, bubblewrap.as_deref(), machine::ANSWERS_WITHIN)
             });
             let repository = real_root.as_deref().and_then(git::repository_of);
             let git_settings = home.and_then(|home| git_settings::reduced(home, root));
-            let of_root = owners_alone::of_root();
             let offer = trial.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            (offer, repository, git_settings, of_root)
+            (offer, repository, git_settings)
         });
         let offer = offer?;
-        places.keep_from_commands(of_root);
         Ok(Self(Arc::new(RunSandbox {
             helper,
             offer,

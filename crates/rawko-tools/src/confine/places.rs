@@ -2,8 +2,9 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use super::owners_alone::OwnersAlone;
+use super::owners_alone::{self, OwnersAlone};
 use super::secrets::Secrets;
 
 /// Folders of the home that hold toolchains: shown.
@@ -210,8 +211,7 @@ pub(super) struct Places {
     /// Folders in caches that are none.
     pub(super) inside_caches: Vec<PathBuf>,
     pub(super) hidden: Vec<PathBuf>,
-    /// Files that only root may read, hidden where nothing grants them.
-    pub(super) of_root: Vec<PathBuf>,
+    of_root: OnceLock<OwnersAlone>,
     pub(super) secrets: Secrets,
 }
 
@@ -292,19 +292,22 @@ impl Places {
             links,
             inside_caches,
             hidden,
-            of_root: Vec::new(),
+            of_root: OnceLock::new(),
             secrets,
         }
     }
 
-    /// Adds what only root may read, but for what belongs to a toolchain or a cache.
-    pub(super) fn keep_from_commands(&mut self, found: OwnersAlone) {
+    /// What only root may read, but for what belongs to a toolchain or a cache: hidden where nothing grants it. The first
+    /// command looks for it; a run without commands does not.
+    pub(super) fn of_root(&self) -> &OwnersAlone {
         let is_tool =
             |path: &PathBuf| self.toolchains.iter().chain(&self.caches).any(|shown| path.starts_with(shown));
-        let (folders, files) = (found.folders.into_iter(), found.files.into_iter());
-        let folders: Vec<PathBuf> = folders.filter(|path| !is_tool(path)).collect();
-        self.of_root = files.filter(|path| !is_tool(path)).collect();
-        self.covered.extend(folders);
+        self.of_root.get_or_init(|| {
+            let mut found = owners_alone::of_root();
+            found.folders.retain(|path| !is_tool(path));
+            found.files.retain(|path| !is_tool(path));
+            found
+        })
     }
 
     /// The folders that `permissions.caches` shares, as far as they are there.

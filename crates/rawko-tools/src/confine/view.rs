@@ -160,7 +160,8 @@ impl Builder<'_> {
     /// All but the project.
     fn surroundings(&self) -> Vec<Step> {
         let places = self.places;
-        let mut covered = places.covered.clone();
+        let of_root = places.of_root();
+        let mut covered = [&places.covered[..], &of_root.folders].concat();
         covered.extend(neighbourhood(self.top()).map(Path::to_owned));
         covered.sort();
         covered.dedup();
@@ -174,7 +175,7 @@ impl Builder<'_> {
             .collect();
         let mut steps: Vec<Step> = outermost.iter().map(|path| Step::Cover((*path).clone())).collect();
         // Granted folders are shown over it.
-        steps.extend(places.of_root.iter().cloned().map(Step::Hide));
+        steps.extend(of_root.files.iter().cloned().map(Step::Hide));
         if let Some(home) = home {
             steps.push(Step::Private { place: home.to_owned(), content: self.own.home.clone() });
         }
