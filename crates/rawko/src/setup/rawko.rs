@@ -239,13 +239,18 @@ impl Rawko {
         if task.is_empty() {
             return Err(Error::EmptyTask);
         }
+        let (mut setup, providers, task) = std::thread::scope(|scope| {
+            // The trial of the sandbox waits for processes most of its time.
+            scope.spawn(|| self.confinement().map(drop));
+            let mut setup = Setup { attachments: self.builder.attachments.clone(), ..self.unconfined()? };
+            let providers = self.providers(&setup)?;
+            let redactor = self.redactor(&providers);
+            redactor.setup(&mut setup)?;
+            Ok::<_, Error>((setup, providers, redactor.text(task)))
+        })?;
         // Before there is a session.
         let confinement = self.confinement()?;
-        let mut setup = self.setup_with_attachments()?;
-        let providers = self.providers(&setup)?;
-        let redactor = self.redactor(&providers);
-        let task = redactor.text(task);
-        redactor.setup(&mut setup)?;
+        setup.agents = assemble::with_sandbox(setup.agents, self.is_confined());
         self.check_prices(&setup)?;
         self.check_search()?;
         if !confinement.runs_commands() {
@@ -337,6 +342,12 @@ impl Rawko {
     /// # Errors
     /// [`Error::Setup`] where an agent's model cannot be resolved.
     pub fn setup(&self) -> Result<Setup, Error> {
+        let setup = self.unconfined()?;
+        Ok(Setup { agents: assemble::with_sandbox(setup.agents, self.is_confined()), ..setup })
+    }
+
+    /// The same without the sandbox, which takes longest to try.
+    fn unconfined(&self) -> Result<Setup, Error> {
         let builder = &self.builder;
         let mut tools = self.tools()?.specs();
         tools.extend(rawko_core::agent::control_tools());
@@ -370,7 +381,6 @@ impl Rawko {
             assemble::setup(&self.loaded, providers, &builder.permissions, tools, verify, place, first)?;
         let memory = assemble::memory(&self.loaded, providers, memories, has_users)?;
         let agents = assemble::with_skills(setup.agents, &setup.place.skills);
-        let agents = assemble::with_sandbox(agents, self.is_confined());
         Ok(Setup { memory, agents, ..setup })
     }
 
