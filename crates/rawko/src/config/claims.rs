@@ -22,6 +22,7 @@ use super::mcp::McpServer;
 use super::model::Config;
 use super::position::Position;
 use super::source::{Scope, SourceFile};
+use super::trust_keys::{self, Judge};
 use super::yaml::escape;
 use rawko_core::MemoryLimit;
 
@@ -34,35 +35,26 @@ pub(super) fn of(
     project: &Path,
 ) -> Vec<Claim> {
     let mut claims = Claims { layers, found: Vec::new() };
-    claims.providers(config);
-    claims.tools(config);
-    claims.mcp(config);
-    claims.web(&config.web);
-    claims.notify(&config.notify);
-    claims.observability(&config.observability);
-    claims.fleet(&config.fleet);
-    claims.verification(config);
-    claims.permissions(config, project);
-    claims.secrets(config);
-    claims.limits(config);
-    claims.agent_limits(files);
-    claims.prices(config, files);
-    let mut found = claims.found;
-    let builtin = builtin_agents();
-    let own = files.iter().filter(|file| file.source.scope == Scope::Project);
-    let translated = translated.iter().filter(|(_, source)| source.scope == Scope::Project);
-    let own = own.filter_map(|file| Some((file.config.as_ref()?, &file.source, Some(file))));
-    for (agent, source, file) in own.chain(translated.map(|(agent, source)| (agent, source, None))) {
-        if builtin.contains(agent) {
-            continue;
-        }
-        if let Some((tool, does)) = reach(config).into_iter().find(|(tool, _)| may_use(agent, tool)) {
-            let message = format!("the agent `{}` may {does}", agent.name);
-            let line = file.map_or(1, |file| line_of_tool(file, tool));
-            found.push(Claim { kind: ClaimKind::Shell, path: source.name.clone(), line, message });
+    for judge in trust_keys::judges() {
+        match judge {
+            Judge::Agents => claims.agents(config, files, translated),
+            Judge::Fleet => claims.fleet(&config.fleet),
+            Judge::Mcp => claims.mcp(config),
+            Judge::Notify => claims.notify(&config.notify),
+            Judge::Observability => claims.observability(&config.observability),
+            Judge::Permissions => claims.permissions(config, project),
+            Judge::Prices => claims.prices(config, files),
+            Judge::Providers => claims.providers(config),
+            Judge::Secrets => claims.secrets(config),
+            Judge::Tools => claims.tools(config),
+            Judge::Verification => claims.verification(config),
+            Judge::Web => claims.web(&config.web),
         }
     }
-    found.sort_by(|a, b| (&a.path, a.line).cmp(&(&b.path, b.line)));
+    claims.limits(config);
+    claims.agent_limits(files);
+    let mut found = claims.found;
+    found.sort_by(|a, b| (&a.path, a.line, a.kind).cmp(&(&b.path, b.line, b.kind)));
     found
 }
 
@@ -105,6 +97,24 @@ fn line_of_tool(file: &AgentFile, tool: &str) -> usize {
 }
 
 impl Claims<'_> {
+    /// The project's agents that reach more than files.
+    fn agents(&mut self, config: &Config, files: &[AgentFile], translated: &[(AgentConfig, SourceFile)]) {
+        let builtin = builtin_agents();
+        let own = files.iter().filter(|file| file.source.scope == Scope::Project);
+        let translated = translated.iter().filter(|(_, source)| source.scope == Scope::Project);
+        let own = own.filter_map(|file| Some((file.config.as_ref()?, &file.source, Some(file))));
+        for (agent, source, file) in own.chain(translated.map(|(agent, source)| (agent, source, None))) {
+            if builtin.contains(agent) {
+                continue;
+            }
+            if let Some((tool, does)) = reach(config).into_iter().find(|(tool, _)| may_use(agent, tool)) {
+                let message = format!("the agent `{}` may {does}", agent.name);
+                let line = file.map_or(1, |file| line_of_tool(file, tool));
+                self.found.push(Claim { kind: ClaimKind::Shell, path: source.name.clone(), line, message });
+            }
+        }
+    }
+
     fn providers(&mut self, config: &Config) {
         for (name, provider) in &config.provider.named {
             let at = format!("/provider/{}", escape(name));

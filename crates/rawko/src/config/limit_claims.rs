@@ -164,7 +164,7 @@ fn wider(key: &str, needs: Needs, users: Option<&Value>, now: Option<&Value>) ->
             return (thinking_tokens(now?)? > most)
                 .then(|| format!("`{key}` would have models think harder, which costs more"));
         }
-        Needs::Judged | Needs::Nothing(_) => return None,
+        Needs::Judged(_) | Needs::Nothing(_) => return None,
     };
     let read = |value: &Value| limit(value, zero_lifts);
     let (most, whose) = match users.and_then(read) {

@@ -1,6 +1,9 @@
 //! What each key of the configuration needs before an untrusted folder gets it.
 //!
-//! One table for all keys. A test compares it with the schemas, so that a new key is not forgotten.
+//! One table for all keys, from which `claims` and `limit_claims` work. A test compares it with the schemas, so that a new
+//! key is not forgotten.
+
+use std::collections::BTreeSet;
 
 use rawko_core::agent::{AgentConfig, DEFAULT_MAX_TURNS, builtin_agents};
 use rawko_core::retry::RetryPolicy;
@@ -14,8 +17,8 @@ use super::web::ProviderSearchConfig;
 /// What a value of the project needs.
 #[derive(Clone, Copy)]
 pub(super) enum Needs {
-    /// `claims` looks at it, by rules of its own.
-    Judged,
+    /// What a judge in `claims` says, who has rules of its own.
+    Judged(Judge),
     /// Trust, if it is more than the user's value, or than this one where the user has none; `None`: more than no limit
     /// is impossible.
     NoMoreThan(fn() -> Option<f64>),
@@ -29,6 +32,32 @@ pub(super) enum Needs {
     NoMoreThinking,
     /// Nothing, for this reason.
     Nothing(#[cfg_attr(not(test), allow(dead_code, reason = "for the reader and the test"))] &'static str),
+}
+
+/// Who judges values that no limit measures, each several keys together.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Judge {
+    Agents,
+    Fleet,
+    Mcp,
+    Notify,
+    Observability,
+    Permissions,
+    Prices,
+    Providers,
+    Secrets,
+    Tools,
+    Verification,
+    Web,
+}
+
+/// The judges that the tables name, each once.
+pub(super) fn judges() -> BTreeSet<Judge> {
+    let judge = |(_, needs): &(_, Needs)| match needs {
+        Needs::Judged(judge) => Some(*judge),
+        _ => None,
+    };
+    CONFIG.iter().chain(AGENT).filter_map(judge).collect()
 }
 
 use Needs::{Judged, NoMoreThan, NoMoreThanUnlessOff, NoMoreThinking, NotOn, Nothing, OnByUser};
@@ -49,14 +78,14 @@ const TOOL: &str = "part of a tool, whose command needs trust";
 /// The keys of `config.yaml` by JSON pointer; `*` is any name or position, and a key covers all keys below it.
 pub(super) const CONFIG: &[(&str, Needs)] = &[
     ("/version", Nothing("there is one version")),
-    ("/provider/default", Judged),
-    ("/provider/fallback", Judged),
+    ("/provider/default", Judged(Judge::Prices)),
+    ("/provider/fallback", Judged(Judge::Prices)),
     ("/provider/retry/patience", NoMoreThan(|| number(Patience::default().as_ms()))),
-    ("/provider/*/type", Judged),
-    ("/provider/*/preset", Judged),
-    ("/provider/*/model", Judged),
-    ("/provider/*/baseUrl", Judged),
-    ("/provider/*/apiKeyEnv", Judged),
+    ("/provider/*/type", Judged(Judge::Providers)),
+    ("/provider/*/preset", Judged(Judge::Providers)),
+    ("/provider/*/model", Judged(Judge::Prices)),
+    ("/provider/*/baseUrl", Judged(Judge::Providers)),
+    ("/provider/*/apiKeyEnv", Judged(Judge::Providers)),
     ("/provider/*/maxTokens", NoMoreThan(|| number(RESPONSE_TOKENS))),
     ("/provider/*/contextWindow", Nothing(RUN)),
     ("/provider/*/maxOutput", Nothing(RUN)),
@@ -70,11 +99,11 @@ pub(super) const CONFIG: &[(&str, Needs)] = &[
     ("/provider/*/retry/baseMs", NoMoreThan(|| number(RetryPolicy::default().base_ms))),
     ("/provider/*/retry/capMs", NoMoreThan(|| number(RetryPolicy::default().cap_ms))),
     ("/provider/*/retry/deadlineMs", NoMoreThan(|| number(RetryPolicy::default().deadline_ms))),
-    ("/provider/*/cli", Judged),
-    ("/provider/*/script", Judged),
-    ("/provider/*/extra", Judged),
-    ("/arbiter/provider", Judged),
-    ("/arbiter/model", Judged),
+    ("/provider/*/cli", Judged(Judge::Providers)),
+    ("/provider/*/script", Judged(Judge::Providers)),
+    ("/provider/*/extra", Judged(Judge::Providers)),
+    ("/arbiter/provider", Judged(Judge::Prices)),
+    ("/arbiter/model", Judged(Judge::Prices)),
     ("/arbiter/maxTokens", NoMoreThan(|| Some(ArbiterConfig::default().max_tokens.into()))),
     ("/arbiter/temperature", Nothing("it changes how a model decides, not what agents may do")),
     ("/arbiter/cache", Nothing("the cache is the user's own, and holds answers to the same questions")),
@@ -93,24 +122,24 @@ pub(super) const CONFIG: &[(&str, Needs)] = &[
         "/constraints/maxDuration",
         NoMoreThanUnlessOff(|| Constraints::default().max_duration.as_ms().and_then(number)),
     ),
-    ("/permissions/read", Judged),
-    ("/permissions/write", Judged),
+    ("/permissions/read", Judged(Judge::Permissions)),
+    ("/permissions/write", Judged(Judge::Permissions)),
     ("/permissions/deny", Nothing("it is added to what the user denies")),
     ("/permissions/protect", Nothing("it is added to what the user protects")),
-    ("/permissions/net", Judged),
-    ("/permissions/env", Judged),
-    ("/permissions/run", Judged),
-    ("/permissions/caches", Judged),
+    ("/permissions/net", Judged(Judge::Permissions)),
+    ("/permissions/env", Judged(Judge::Permissions)),
+    ("/permissions/run", Judged(Judge::Permissions)),
+    ("/permissions/caches", Judged(Judge::Permissions)),
     ("/permissions/require", Nothing("there is one value, which asks for more protection")),
-    ("/permissions/memory", Judged),
-    ("/permissions/ask/*", Judged),
+    ("/permissions/memory", Judged(Judge::Permissions)),
+    ("/permissions/ask/*", Judged(Judge::Permissions)),
     ("/permissions/askTimeout", Nothing("no answer is a no, however long it takes")),
-    ("/permissions/sandbox", Judged),
-    ("/secrets/maskTokens", Judged),
+    ("/permissions/sandbox", Judged(Judge::Permissions)),
+    ("/secrets/maskTokens", Judged(Judge::Secrets)),
     ("/memory/enabled", NotOn),
     ("/memory/extract", NotOn),
-    ("/memory/extractor/provider", Judged),
-    ("/memory/extractor/model", Judged),
+    ("/memory/extractor/provider", Judged(Judge::Prices)),
+    ("/memory/extractor/model", Judged(Judge::Prices)),
     ("/memory/extractor/maxTokens", NoMoreThan(|| number(ExtractorConfig::default().max_tokens))),
     ("/memory/maxInjected", Nothing("the memories of an untrusted folder are not used")),
     ("/memory/minImportance", Nothing("the memories of an untrusted folder are not used")),
@@ -118,33 +147,33 @@ pub(super) const CONFIG: &[(&str, Needs)] = &[
     ("/tools/*/name", Nothing(TOOL)),
     ("/tools/*/description", Nothing(TOOL)),
     ("/tools/*/inputSchema", Nothing(TOOL)),
-    ("/tools/*/command", Judged),
+    ("/tools/*/command", Judged(Judge::Tools)),
     ("/tools/*/access", Nothing(TOOL)),
     ("/tools/*/timeout", Nothing(TOOL)),
-    ("/mcp/servers/*", Judged),
-    ("/web/search/searxng", Judged),
-    ("/web/search/brave/apiKeyEnv", Judged),
-    ("/web/search/brave/baseUrl", Judged),
+    ("/mcp/servers/*", Judged(Judge::Mcp)),
+    ("/web/search/searxng", Judged(Judge::Web)),
+    ("/web/search/brave/apiKeyEnv", Judged(Judge::Web)),
+    ("/web/search/brave/baseUrl", Judged(Judge::Web)),
     ("/web/search/provider/enabled", NotOn),
     ("/web/search/provider/maxUses", NoMoreThan(|| Some(ProviderSearchConfig::default().max_uses.into()))),
-    ("/web/search/provider/allowedDomains", Judged),
-    ("/web/search/provider/blockedDomains", Judged),
-    ("/notify/*", Judged),
-    ("/observability/endpoint", Judged),
+    ("/web/search/provider/allowedDomains", Judged(Judge::Web)),
+    ("/web/search/provider/blockedDomains", Judged(Judge::Web)),
+    ("/notify/*", Judged(Judge::Notify)),
+    ("/observability/endpoint", Judged(Judge::Observability)),
     ("/observability/protocol", Nothing("it says how to speak to a collector, whose address needs trust")),
-    ("/observability/captureContent", Judged),
-    ("/fleet/address", Judged),
-    ("/fleet/namespace", Judged),
-    ("/fleet/profile", Judged),
-    ("/fleet/queue", Judged),
-    ("/fleet/store", Judged),
+    ("/observability/captureContent", Judged(Judge::Observability)),
+    ("/fleet/address", Judged(Judge::Fleet)),
+    ("/fleet/namespace", Judged(Judge::Fleet)),
+    ("/fleet/profile", Judged(Judge::Fleet)),
+    ("/fleet/queue", Judged(Judge::Fleet)),
+    ("/fleet/store", Judged(Judge::Fleet)),
     ("/fleet/takeover", Nothing("a step goes on elsewhere sooner or later")),
-    ("/verify/*", Judged),
-    ("/verify/commands", Judged),
+    ("/verify/*", Judged(Judge::Verification)),
+    ("/verify/commands", Judged(Judge::Verification)),
     ("/verify/timeout", NoMoreThan(|| None)),
     ("/verify/tests", Nothing("it names more files as tests, which are held against their originals")),
-    ("/verify/changedChecks", Judged),
-    ("/prices", Judged),
+    ("/verify/changedChecks", Judged(Judge::Verification)),
+    ("/prices", Judged(Judge::Prices)),
 ];
 
 /// The same for the keys of an agent.
@@ -154,16 +183,16 @@ pub(super) const AGENT: &[(&str, Needs)] = &[
     ("/whenToUse", Nothing(TEXT)),
     ("/role", Nothing(TEXT)),
     ("/systemPrompt", Nothing(TEXT)),
-    ("/tools/allowed", Judged),
-    ("/tools/blocked", Judged),
+    ("/tools/allowed", Judged(Judge::Agents)),
+    ("/tools/blocked", Judged(Judge::Agents)),
     ("/tools/bashFilter", Nothing(NARROWS)),
     ("/transitions", Nothing("they name agents that are there anyway")),
     ("/limits/maxIterations", NoMoreThan(|| Some(most_turns().into()))),
     ("/limits/timeout", Nothing("without it there is no limit")),
     ("/limits/maxTokens", NoMoreThan(|| number(RESPONSE_TOKENS))),
     ("/budget", Nothing("without it there is no limit")),
-    ("/provider/name", Judged),
-    ("/provider/model", Judged),
+    ("/provider/name", Judged(Judge::Prices)),
+    ("/provider/model", Judged(Judge::Prices)),
     ("/provider/thinking", NoMoreThinking),
     ("/memory", Nothing("the memories of an untrusted folder are not used")),
     ("/skills", Nothing(NARROWS)),
@@ -183,8 +212,6 @@ fn most_turns() -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use serde_json::Value;
 
     use super::*;
