@@ -76,7 +76,7 @@ impl TaskActivities {
         let keep = async move {
             let ToKeep { place, status } = input;
             all.store_tail(&place).await?;
-            perform::put_back(&all, &place).await?;
+            perform::restore(&all, &place).await?;
             budget::leave(&client, &place.spec).await?;
             all.close(&place.spec, EngineState::Cancelled, status).await
         };

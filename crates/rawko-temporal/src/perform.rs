@@ -339,7 +339,7 @@ pub(crate) async fn close(
         }
     }
     keep_end(all, place).await?;
-    put_back(all, place).await?;
+    restore(all, place).await?;
     let merge_request = crate::merge_request::make(all, place, outcome).await?;
     // A trace is not worth an attempt more.
     if let Err(error) = all.send_trace(place).await {
@@ -367,7 +367,7 @@ async fn keep_end(all: &Workspaces, place: &Place) -> Result<(), ActivityError> 
 
 /// Makes sure that the branch is what the task ended with. A worker that was given up may have pushed the work of an
 /// effect that was not waited for; from here on no worker does.
-pub(crate) async fn put_back(all: &Workspaces, place: &Place) -> Result<(), ActivityError> {
+pub(crate) async fn restore(all: &Workspaces, place: &Place) -> Result<(), ActivityError> {
     let attempt = Attempt { effect: AFTER_ALL, number: 1 };
     all.store.create(&attempt.fence(&place.spec.id), Bytes::new()).await.map_err(of_store)?;
     let workspace = all.of(&place.spec.id);

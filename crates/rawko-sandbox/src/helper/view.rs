@@ -41,9 +41,9 @@ pub(super) fn build_base(plan: &Plan) -> StepResult<()> {
     during("separating the mounts", mount_change("/", private))?;
     let steps = plan.base.iter().map(hold).collect::<StepResult<Vec<_>>>()?;
     let devices = DEVICES.iter().map(|name| Path::new("/dev").join(name)).filter(|path| path.exists());
-    let devices = devices.map(|path| take_hold(&path)).collect::<StepResult<Vec<_>>>()?;
+    let devices = devices.map(|path| cloned(&path)).collect::<StepResult<Vec<_>>>()?;
     let kept = KEPT_OF_RUN.iter().map(Path::new).filter(|path| path.is_dir());
-    let kept = kept.map(take_hold).collect::<StepResult<Vec<_>>>()?;
+    let kept = kept.map(cloned).collect::<StepResult<Vec<_>>>()?;
     let temporary = [Path::new("/tmp"), Path::new("/var/tmp")].into_iter().filter(|path| path.is_dir());
     let temporary = temporary
         .map(|place| {
@@ -125,9 +125,9 @@ fn narrow(step: &Step) -> StepResult<()> {
             let made = placeholder::text(place, content);
             put_if_made(place, during(format!("replacing {}", place.display()), made)?)
         }
-        Step::Pin(place) => put(take_hold(place)?),
+        Step::Pin(place) => put(cloned(place)?),
         Step::Protect(place) => {
-            let held = take_hold(place)?;
+            let held = cloned(place)?;
             read_only(&held.mount, place)?;
             put(held)
         }
@@ -144,7 +144,7 @@ fn narrow(step: &Step) -> StepResult<()> {
 fn hold(step: &Step) -> StepResult<Option<Held>> {
     match step {
         Step::Show(place) | Step::Grant(place) => {
-            let held = take_hold(place)?;
+            let held = cloned(place)?;
             set_attributes(&held.mount, NO_SETUID, place)?;
             Ok(Some(held))
         }
@@ -167,7 +167,7 @@ fn hold(step: &Step) -> StepResult<Option<Held>> {
     }
 }
 
-fn take_hold(place: &Path) -> StepResult<Held> {
+fn cloned(place: &Path) -> StepResult<Held> {
     Ok(Held { mount: clone_tree(place)?, place: place.to_owned() })
 }
 

@@ -64,7 +64,7 @@ impl Blobs {
     }
 
     /// Puts the texts that `references` name back into `data`. The error says which blob, and what is wrong.
-    pub(super) fn put_back(&self, data: &mut Value, references: &[BlobRef]) -> Result<(), (String, String)> {
+    pub(super) fn inline(&self, data: &mut Value, references: &[BlobRef]) -> Result<(), (String, String)> {
         for reference in references {
             let wrong = |what: String| (reference.sha256.clone(), what);
             let text = self.get(reference).map_err(wrong)?;
@@ -78,7 +78,7 @@ impl Blobs {
         Ok(())
     }
 
-    /// Checks that the text which `reference` names is there, whole. The error is that of [`Self::put_back`].
+    /// Checks that the text which `reference` names is there, whole. The error is that of [`Self::inline`].
     pub(super) fn check(&self, reference: &BlobRef) -> Result<(), (String, String)> {
         self.get(reference).map(drop).map_err(|what| (reference.sha256.clone(), what))
     }
@@ -195,7 +195,7 @@ mod tests {
         // A reference is itself stored as JSON.
         let references: Vec<BlobRef> =
             serde_json::from_str(&serde_json::to_string(&references).unwrap()).unwrap();
-        blobs.put_back(&mut moved, &references).unwrap();
+        blobs.inline(&mut moved, &references).unwrap();
         assert_eq!(moved, data);
     }
 
@@ -232,7 +232,7 @@ mod tests {
         let references = blobs.move_out(&mut data).unwrap();
         let path = blobs.folder.join(&references[0].sha256);
         let check = |part: &str| {
-            let (blob, what) = blobs.put_back(&mut data.clone(), &references).unwrap_err();
+            let (blob, what) = blobs.inline(&mut data.clone(), &references).unwrap_err();
             assert_eq!(blob, references[0].sha256);
             assert!(what.contains(part), "{what}");
         };
@@ -245,7 +245,7 @@ mod tests {
         std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
         check("symbolic link");
         blobs.move_out(&mut json!([long('x')])).unwrap();
-        blobs.put_back(&mut data, &references).unwrap();
+        blobs.inline(&mut data, &references).unwrap();
         assert!(path.symlink_metadata().unwrap().is_file());
     }
 
@@ -255,10 +255,10 @@ mod tests {
         let mut data = json!({"a": long('x'), "b": 1});
         let mut references = blobs.move_out(&mut data).unwrap();
         references[0].at = "/b".into();
-        assert!(blobs.put_back(&mut data.clone(), &references).unwrap_err().1.contains("nothing is missing"));
+        assert!(blobs.inline(&mut data.clone(), &references).unwrap_err().1.contains("nothing is missing"));
         for name in ["../journal.jsonl", "", "/etc/passwd", &"G".repeat(64)] {
             references[0].sha256 = name.into();
-            assert!(blobs.put_back(&mut data.clone(), &references).unwrap_err().1.contains("no hash"));
+            assert!(blobs.inline(&mut data.clone(), &references).unwrap_err().1.contains("no hash"));
         }
     }
 
@@ -274,7 +274,7 @@ mod tests {
             let mut moved = data.clone();
             let references = blobs.move_out(&mut moved).unwrap();
             prop_assert_eq!(references.len(), 1);
-            blobs.put_back(&mut moved, &references).unwrap();
+            blobs.inline(&mut moved, &references).unwrap();
             prop_assert_eq!(moved, data);
         }
     }

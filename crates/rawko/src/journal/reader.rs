@@ -397,7 +397,7 @@ impl Chain<'_> {
             return serde_json::from_str(line.data.get()).map_err(wrong);
         }
         let mut data: Value = serde_json::from_str(line.data.get()).map_err(wrong)?;
-        self.blobs.put_back(&mut data, &line.blobs).map_err(|it| self.without_blob(it))?;
+        self.blobs.inline(&mut data, &line.blobs).map_err(|it| self.without_blob(it))?;
         serde_json::from_value(data).map_err(wrong)
     }
 

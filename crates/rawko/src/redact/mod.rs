@@ -13,7 +13,7 @@
 //! It looks for the texts themselves, for their forms in JSON, addresses and HTML, for long parts of them (`forms`), and
 //! in what tools, commands and files say also for tokens that are known by their shape (`shapes`), which are secrets everywhere
 //! from then on; in the text itself and
-//! in what people see of it (`plain`). What an agent writes back gets its secrets back (`put_back`). A model that spells
+//! in what people see of it (`plain`). What an agent writes back gets its secrets back (`unmask`). A model that spells
 //! a secret backwards or in base64 is not caught; `rawko-provider` and the bare environment of child processes keep secrets away from models.
 
 mod event;
@@ -21,9 +21,9 @@ mod forms;
 mod masked;
 mod outgoing;
 mod plain;
-mod put_back;
 mod shapes;
 mod stream;
+mod unmask;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;

@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use super::Redactor;
 use super::masked::placeholders;
-use super::put_back::{self, Shown, Unclear};
+use super::unmask::{self, Shown, Unclear};
 use crate::error::Error;
 
 impl Redactor {
@@ -94,9 +94,9 @@ impl Redactor {
         }
         let (redactor, context) = (Arc::clone(self), context.clone());
         let unchanged = call.clone();
-        let put_back = tokio::task::spawn_blocking(move || redactor.with_secrets(call, &context));
+        let unmask = tokio::task::spawn_blocking(move || redactor.with_secrets(call, &context));
         // It fails where the runtime shuts down, and the tool then fails too.
-        put_back.await.unwrap_or(Ok(unchanged))
+        unmask.await.unwrap_or(Ok(unchanged))
     }
 
     /// A `Write` or `Edit` with the secrets of its file in place of the placeholders.
@@ -114,13 +114,13 @@ impl Redactor {
                 return Err(refusal(not_utf8(&path)));
             }
             let content =
-                Shown::of(&masked).put_back(text("content"), 0..masked.shown.len()).map_err(unclear)?;
-            put_back::stays_masked(self, &masked, &content).map_err(unclear)?;
+                Shown::of(&masked).unmask(text("content"), 0..masked.shown.len()).map_err(unclear)?;
+            unmask::stays_masked(self, &masked, &content).map_err(unclear)?;
             vec![("content", content)]
         } else {
             let all = call.input.get("replace_all").and_then(Value::as_bool).unwrap_or(false);
             let (old, new) = (text("old_string"), text("new_string"));
-            let real = put_back::edit(self, &masked, old, new, all).map_err(unclear)?;
+            let real = unmask::edit(self, &masked, old, new, all).map_err(unclear)?;
             if !is_text && real.old.contains(char::REPLACEMENT_CHARACTER) && real.old != old {
                 return Err(refusal(not_utf8(&path)));
             }

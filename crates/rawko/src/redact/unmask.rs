@@ -97,7 +97,7 @@ impl<'a> Shown<'a> {
     }
 
     /// `text` with the secrets of the file in place of the placeholders. `part` of what was shown is what it replaces.
-    pub(super) fn put_back(&self, text: &str, part: Range<usize>) -> Result<String, Unclear> {
+    pub(super) fn unmask(&self, text: &str, part: Range<usize>) -> Result<String, Unclear> {
         let mut whole = String::with_capacity(text.len());
         for (row, line) in (1..).zip(text.split_inclusive('\n')) {
             let mut from = 0;
@@ -177,7 +177,7 @@ pub(super) fn edit(
 ) -> Result<RealEdit, Unclear> {
     let shown = Shown::of(masked);
     if masked.marks.is_empty() || old.is_empty() || old == new {
-        let new = shown.put_back(new, 0..masked.shown.len())?;
+        let new = shown.unmask(new, 0..masked.shown.len())?;
         return Ok(RealEdit { old: old.to_owned(), new });
     }
     // Models see lines without their endings and write `\n`.
@@ -212,7 +212,7 @@ pub(super) fn edit(
     let mut from = first;
     for place in places {
         written.push_str(masked.real(from..place.start).ok_or(Unclear::Divided)?);
-        written.push_str(&shown.put_back(new, place.clone())?);
+        written.push_str(&shown.unmask(new, place.clone())?);
         from = place.end;
     }
     let region = masked.real_range(first..last).ok_or(Unclear::Divided)?;
@@ -283,7 +283,7 @@ mod tests {
     fn check_write(file: &str, new: &str, expected: Result<&str, Unclear>) {
         let redactor = redactor(&[ONE, TWO]);
         let masked = redactor.masked(file);
-        let written = Shown::of(&masked).put_back(new, 0..masked.shown.len());
+        let written = Shown::of(&masked).unmask(new, 0..masked.shown.len());
         assert_eq!(written, expected.map(str::to_owned), "{new} over {}", masked.shown);
     }
 
@@ -391,7 +391,7 @@ mod tests {
         let placeholder = &masked.shown[2..masked.shown.len() - 1];
         assert_eq!(edit(&redactor, &masked, "z=", "zx", false), Err(Unclear::Exposed));
         let content =
-            Shown::of(&masked).put_back(&format!("z=x{placeholder}\n"), 0..masked.shown.len()).unwrap();
+            Shown::of(&masked).unmask(&format!("z=x{placeholder}\n"), 0..masked.shown.len()).unwrap();
         assert_eq!(content, format!("z=x{}\n", github()));
         assert_eq!(stays_masked(&redactor, &masked, &content), Err(Unclear::Exposed));
         assert_eq!(stays_masked(&redactor, &masked, &format!("{file}B=1\n")), Ok(()));
