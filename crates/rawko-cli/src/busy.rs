@@ -7,8 +7,8 @@ use rawko::{Run, RunningSession};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Clock, clean_line, shortened};
+use crate::runtime::block_on;
 use crate::signals::StopSignals;
-use crate::watch::block_on;
 use crate::workspace::Workspace;
 
 /// How often rawko looks whether the folder is free.

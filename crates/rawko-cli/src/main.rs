@@ -30,6 +30,7 @@ mod privacy;
 mod recorded;
 mod reporters;
 mod run_args;
+mod runtime;
 mod server_question;
 mod signals;
 mod trust_question;

@@ -5,7 +5,7 @@ use rawko::{ModelPlace, PlaceKind, Rawko};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Paint, Rows, clean_line, quoted};
-use crate::watch::block_on;
+use crate::runtime::block_on;
 use crate::workspace::Workspace;
 
 /// The shortest ways to a model, and to see a run without one.

@@ -18,9 +18,10 @@ use crate::failure::Failure;
 use crate::output::clean_line;
 use crate::recorded::recall;
 use crate::reporters::{OutputFormat, Steer, Summary, Verbosity, reporter};
+use crate::runtime::block_on;
 use crate::server_question;
 use crate::verify_args::VerifyArgs;
-use crate::watch::{Ended, block_on, watch};
+use crate::watch::{Ended, watch};
 use crate::workspace::Workspace;
 
 /// Options of every command that carries out a run.

@@ -14,17 +14,15 @@ use rawko_core::{ErrorCode, ErrorInfo};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::console::Console;
-use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean_line;
 use crate::recorded::abandoned;
 use crate::reporters::Reporter;
+use crate::runtime::{LAST_WAIT, no_runtime};
 use crate::signals::{StopSignals, SuspendSignal, stop_here};
 
 /// How often a reporter may redraw while nothing happens.
 const FRAME: Duration = Duration::from_millis(80);
-/// How long uninterruptible work or a stopped reader may delay the end after a second signal.
-const LAST_WAIT: Duration = Duration::from_millis(300);
 
 /// How long the last spans of a run may take.
 const LAST_SPANS: Duration = Duration::from_secs(2);
@@ -50,41 +48,6 @@ impl Ended {
         let warning = console.error_paint().warning("warning:");
         let _ = console.write_error(&format!("{warning} telemetry: {}\n", clean_line(&problem)));
     }
-}
-
-/// Runs `work` on a runtime of its own. Everything that still runs afterwards is ended, including child processes.
-pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| no_runtime(&error))?;
-    finish(runtime, work)
-}
-
-/// The same with several threads, for a worker that does many things at once.
-#[cfg(feature = "fleet")]
-pub(crate) fn block_on_threads<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| no_runtime(&error))?;
-    finish(runtime, work)
-}
-
-fn finish<T>(
-    runtime: tokio::runtime::Runtime,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
-    let result = runtime.block_on(work);
-    runtime.shutdown_timeout(LAST_WAIT);
-    // Gives dropped child processes time to end. A process that even the kernel cannot end is not waited for.
-    let _ = rawko::tools::settle();
-    result
-}
-
-fn no_runtime(error: &std::io::Error) -> Failure {
-    Failure::new(Exit::Failed, format!("cannot start the runtime: {error}"))
-        .with_hint("the system may be short of file descriptors or threads: ulimit -n, ulimit -u")
 }
 
 /// Carries out `run` and reports it. `essential` says that the reporter's output is the result itself.

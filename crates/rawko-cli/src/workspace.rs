@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use rawko::config::{ConfigErrors, TrustStore};
-use rawko::journal::SessionStore;
+use rawko::journal::{SessionInfo, SessionStatus, SessionStore};
 use rawko::worktree::project_of;
 use rawko::{DecisionCache, Rawko, RawkoBuilder};
 
@@ -13,7 +13,10 @@ use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
 use crate::home::TooWide;
 use crate::keyboard::Keyboard;
-use crate::output::{clean, quoted};
+use crate::output::{clean, clean_line, quoted};
+
+/// Sessions that are named where several run.
+const NAMED: usize = 5;
 
 /// The folder, environment and outputs of a command.
 #[derive(Debug)]
@@ -189,6 +192,24 @@ impl Workspace {
     /// The sessions of this folder. Does not load the configuration.
     pub(crate) fn sessions(&self) -> Result<SessionStore, Failure> {
         Ok(SessionStore::of_project(&self.project()?))
+    }
+
+    /// The one session that runs.
+    pub(crate) fn running_session(&self) -> Result<String, Failure> {
+        let sessions = self.sessions()?.list()?;
+        let running: Vec<&SessionInfo> =
+            sessions.iter().filter(|session| session.status == SessionStatus::Running).collect();
+        match running.as_slice() {
+            [one] => Ok(one.id.clone()),
+            [] => Err(Failure::usage("no session is running in this folder")
+                .with_hint("`rawko sessions list` shows all sessions; `rawko resume` goes on with one")),
+            several => {
+                let names: Vec<String> =
+                    several.iter().rev().take(NAMED).map(|session| clean_line(&session.id)).collect();
+                Err(Failure::usage(format!("{} sessions are running in this folder", several.len()))
+                    .with_hint(format!("name one: {}", names.join(", "))))
+            }
+        }
     }
 
     /// Writes the configuration's warnings to standard error.

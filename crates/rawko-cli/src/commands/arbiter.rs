@@ -13,8 +13,8 @@ use crate::console::OutputArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Paint, Rows, about, clean_line, cost, duration, tokens};
+use crate::runtime::block_on;
 use crate::signals::until_stopped;
-use crate::watch::block_on;
 use crate::workspace::Workspace;
 
 /// Maximum bytes of a file of situations: some ten thousand of them.

@@ -7,7 +7,6 @@ use rawko::config::TimeSpan;
 use rawko::{Cancelled, Outcome};
 use serde_json::json;
 
-use crate::commands::steer::the_running;
 use crate::config_args::time_span;
 use crate::console::OutputArgs;
 use crate::exit::Exit;
@@ -36,7 +35,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &CancelArgs) -> Result<Exit,
     let id = match &arguments.id {
         Some(id) => id.clone(),
         // An interrupted session is only closed by its name: it can be resumed.
-        None => the_running(&workspace.sessions()?)?,
+        None => workspace.running_session()?,
     };
     stop(workspace, &id, wait, arguments.output.json)
 }

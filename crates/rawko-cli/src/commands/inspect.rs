@@ -13,8 +13,8 @@ use tempfile::NamedTempFile;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::runtime::block_on;
 use crate::signals::StopSignals;
-use crate::watch::block_on;
 use crate::workspace::Workspace;
 
 /// Programs that open a file in the user's browser.

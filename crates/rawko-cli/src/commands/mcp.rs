@@ -11,8 +11,8 @@ use crate::console::OutputArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Rows, clean, clean_line, counted};
+use crate::runtime::block_on;
 use crate::signals::until_stopped;
-use crate::watch::block_on;
 use crate::workspace::Workspace;
 
 /// How arguments are written.

@@ -16,8 +16,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::newcomer;
 use crate::output::{Rows, clean_line, or_dash};
+use crate::runtime::block_on;
 use crate::signals::until_stopped;
-use crate::watch::block_on;
 use crate::workspace::Workspace;
 
 /// Subcommands of `rawko providers`.

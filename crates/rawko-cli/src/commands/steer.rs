@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use clap::Args;
-use rawko::journal::{SessionInfo, SessionStatus, SessionStore};
 use rawko::{Override, Steered};
 use serde_json::json;
 
@@ -18,8 +17,6 @@ use crate::workspace::Workspace;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Characters of an unknown command that are shown.
 const WORD_CHARS: usize = 40;
-/// Sessions that are named where several run.
-const NAMED: usize = 5;
 
 /// Options of `rawko steer`.
 #[derive(Debug, Clone, Default, Args)]
@@ -89,7 +86,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &SteerArgs) -> Result<Exit, 
     let store = workspace.sessions()?;
     let id = match id {
         Some(id) => id.to_owned(),
-        None => the_running(&store)?,
+        None => workspace.running_session()?,
     };
     let command = match wanted {
         Wanted::Cancel => return cancel::stop(workspace, &id, cancel::DEFAULT_WAIT, arguments.output.json),
@@ -191,24 +188,6 @@ fn shown(text: &str) -> String {
 fn unknown(word: &str) -> Failure {
     Failure::usage(format!("`{}` is no command to a session", shown(word)))
         .with_hint(format!("the commands are: {}", COMMANDS.map(|(command, ..)| command).join(", ")))
-}
-
-/// The one session that runs.
-pub(super) fn the_running(store: &SessionStore) -> Result<String, Failure> {
-    let sessions = store.list()?;
-    let running: Vec<&SessionInfo> =
-        sessions.iter().filter(|session| session.status == SessionStatus::Running).collect();
-    match running.as_slice() {
-        [one] => Ok(one.id.clone()),
-        [] => Err(Failure::usage("no session is running in this folder")
-            .with_hint("`rawko sessions list` shows all sessions; `rawko resume` goes on with one")),
-        several => {
-            let names: Vec<String> =
-                several.iter().rev().take(NAMED).map(|session| clean_line(&session.id)).collect();
-            Err(Failure::usage(format!("{} sessions are running in this folder", several.len()))
-                .with_hint(format!("name one: {}", names.join(", "))))
-        }
-    }
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ use crate::output::clean_line;
 use crate::recorded::RecordedRun;
 use crate::reporters::{OutputFormat, Reporter, Summary, Verbosity, reporter};
 use crate::run_args::exit_of;
+use crate::runtime::block_on;
 use crate::signals::StopSignals;
-use crate::watch::block_on;
 use crate::workspace::Workspace;
 
 /// How often to look whether the journal has grown. That is a few system calls, so that watching costs next to nothing.

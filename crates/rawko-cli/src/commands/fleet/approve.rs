@@ -13,7 +13,7 @@ use crate::console::can_ask;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Clock, clean_line};
-use crate::watch::block_on;
+use crate::runtime::block_on;
 use crate::workspace::Workspace;
 
 pub(super) fn run(workspace: &Workspace, arguments: &ApproveArgs) -> Result<Exit, Failure> {

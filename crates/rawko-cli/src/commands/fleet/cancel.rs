@@ -12,7 +12,7 @@ use crate::commands::cancel::DEFAULT_WAIT;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean_line;
-use crate::watch::block_on;
+use crate::runtime::block_on;
 use crate::workspace::Workspace;
 
 pub(super) fn run(workspace: &Workspace, arguments: &CancelArgs) -> Result<Exit, Failure> {

@@ -10,7 +10,7 @@ use super::phase::as_json;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{clean, clean_line, quoted};
-use crate::watch::block_on;
+use crate::runtime::block_on;
 use crate::workspace::Workspace;
 
 pub(super) fn run(workspace: &Workspace, arguments: &ExportArgs) -> Result<Exit, Failure> {

@@ -9,7 +9,7 @@ use super::phase::{as_json, timestamp};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Clock, Rows, age, or_dash, shortened};
-use crate::watch::block_on;
+use crate::runtime::block_on;
 use crate::workspace::Workspace;
 
 /// Characters of a task that are shown.

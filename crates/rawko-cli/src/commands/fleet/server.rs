@@ -13,8 +13,8 @@ use serde_json::json;
 use super::arguments::UpArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::runtime::block_on;
 use crate::signals::StopSignals;
-use crate::watch::block_on;
 use crate::workspace::Workspace;
 
 /// The port that all commands use unless another one is named.

@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Clock, Paint, clean, clean_line, cost, duration, indent, quoted};
 use crate::reporters::question_alone;
-use crate::watch::block_on;
+use crate::runtime::block_on;
 use crate::workspace::Workspace;
 
 /// Characters of a digest that are shown.

@@ -10,7 +10,7 @@ use crate::commands::steer::{Wanted, command};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean_line;
-use crate::watch::block_on;
+use crate::runtime::block_on;
 use crate::workspace::Workspace;
 
 pub(super) fn run(workspace: &Workspace, arguments: &SteerArgs) -> Result<Exit, Failure> {

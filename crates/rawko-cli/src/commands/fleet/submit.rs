@@ -16,8 +16,8 @@ use super::task_list::{self, ListedTask, id_of, submission_of};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{clean, clean_line, shortened};
+use crate::runtime::block_on;
 use crate::signals::StopSignals;
-use crate::watch::block_on;
 use crate::workspace::Workspace;
 
 /// Characters of a task that are shown.

@@ -16,8 +16,8 @@ use crate::failure::Failure;
 use crate::output::{Clock, clean, clean_line};
 use crate::recorded::RecordedRun;
 use crate::reporters::{OutputFormat, Reporter, Summary, Verbosity, reporter};
+use crate::runtime::block_on;
 use crate::signals::StopSignals;
-use crate::watch::block_on;
 use crate::workspace::Workspace;
 
 /// How often the store and the engine are asked for news.

@@ -18,8 +18,8 @@ use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{clean, clean_line, counted};
+use crate::runtime::block_on_threads;
 use crate::signals::StopSignals;
-use crate::watch::block_on_threads;
 use crate::workspace::{Workspace, builder_of};
 
 /// After this time without the server, rawko tells a user at the terminal what it waits for.

@@ -1,0 +1,44 @@
+//! Runtimes, on which a command runs what is asynchronous.
+
+use std::time::Duration;
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// How long uninterruptible work or a stopped reader may delay the end after a second signal.
+pub(crate) const LAST_WAIT: Duration = Duration::from_millis(300);
+
+/// Runs `work` on a runtime of its own. Everything that still runs afterwards is ended, including child processes.
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| no_runtime(&error))?;
+    finish(runtime, work)
+}
+
+/// The same with several threads, for a worker that does many things at once.
+#[cfg(feature = "fleet")]
+pub(crate) fn block_on_threads<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| no_runtime(&error))?;
+    finish(runtime, work)
+}
+
+fn finish<T>(
+    runtime: tokio::runtime::Runtime,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let result = runtime.block_on(work);
+    runtime.shutdown_timeout(LAST_WAIT);
+    // Gives dropped child processes time to end. A process that even the kernel cannot end is not waited for.
+    let _ = rawko::tools::settle();
+    result
+}
+
+pub(crate) fn no_runtime(error: &std::io::Error) -> Failure {
+    Failure::new(Exit::Failed, format!("cannot start the runtime: {error}"))
+        .with_hint("the system may be short of file descriptors or threads: ulimit -n, ulimit -u")
+}
