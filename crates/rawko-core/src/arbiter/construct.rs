@@ -3,7 +3,7 @@
 
 use super::errors::{category_of, recovery_actions, recovery_options};
 use super::input::{
-    AgentDescription, ConstraintContext, ErrorContext, ErrorSummary, ErrorSurroundings,
+    ARBITER, AgentDescription, ConstraintContext, ErrorContext, ErrorSummary, ErrorSurroundings,
     EvaluateProgressInput, ExecutionSummary, OutputSummary, RecentPerformance, RecordedFacts, RunFacts,
     SelectAgentInput, TokenCounts, ToolLists,
 };
@@ -36,9 +36,6 @@ const NAME_CHARS: usize = 200;
 const FINDINGS: usize = 5;
 /// Characters of an error message.
 const ERROR_CHARS: usize = 1_000;
-
-/// The `agent` of an error before the first agent.
-pub(super) const ARBITER: &str = "arbiter";
 
 /// Everything the inputs are built from.
 #[derive(Debug, Clone, Copy)]

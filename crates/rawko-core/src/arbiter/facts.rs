@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 
 use super::input::{AgentDescription, RunFacts};
-use super::prompt::one_line;
 use super::template::fence;
+use super::template::one_line;
 use crate::facts::{CommandFact, DiffStat, OwnStatus, Proof, Standing};
 
 /// Failures that are named.

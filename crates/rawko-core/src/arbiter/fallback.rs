@@ -4,8 +4,6 @@
 //! in detail.
 
 use super::input::{AgentDescription, EvaluateProgressInput, ExecutionSummary, SelectAgentInput};
-use super::prompt::category_word;
-use super::question::some_agent_ran;
 use crate::agent::{Transitions, Verdict};
 use crate::machine::{Decision, ExecutionEnd, ExecutionStatus};
 
@@ -29,8 +27,8 @@ impl Fallback<'_> {
     pub fn select(&self, input: &SelectAgentInput) -> Option<Decision> {
         let (wanted, reason) = match (&input.plan, &input.last_error) {
             (None, _) => ("planner", "No plan exists".to_owned()),
-            (Some(_), Some(error)) if some_agent_ran(input) => {
-                let reason = format!("Error occurred: {}", category_word(error.category));
+            (Some(_), Some(error)) if input.some_agent_ran() => {
+                let reason = format!("Error occurred: {}", error.category.word());
                 return Some(Decision::Retry { reason });
             }
             (Some(_), _) => ("developer", "There is a plan and no error".to_owned()),

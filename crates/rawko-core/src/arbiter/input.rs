@@ -8,6 +8,9 @@ use crate::facts::{BudgetFacts, CommandRun, DiffStat, OtherCheck, Proof, Standin
 use crate::machine::{CommandFact, ExecutionEnd, ExecutionStatus, Plan};
 use crate::session::LostWork;
 
+/// The `agent` of an error before the first agent.
+pub(super) const ARBITER: &str = "arbiter";
+
 /// Input for choosing the next agent, in `selecting`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -27,6 +30,14 @@ pub struct SelectAgentInput {
     /// What rawko itself observed in the run; absent if there is nothing.
     #[serde(default, skip_serializing_if = "is_default")]
     pub facts: RunFacts,
+}
+
+impl SelectAgentInput {
+    /// Whether some agent has already run. An error before the first agent is the arbiter's own.
+    pub(super) fn some_agent_ran(&self) -> bool {
+        let is_agent = |name: &str| name != ARBITER;
+        !self.history.is_empty() || self.last_error.as_ref().is_some_and(|error| is_agent(&error.agent))
+    }
 }
 
 /// Input for evaluating progress, in `evaluating`.
@@ -358,6 +369,20 @@ pub enum ErrorCategory {
     PermissionError,
     /// None of the others.
     Unknown,
+}
+
+impl ErrorCategory {
+    /// As prompts and reasons name it.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            Self::ToolFailure => "tool_failure",
+            Self::ProviderError => "provider_error",
+            Self::ValidationError => "validation_error",
+            Self::Timeout => "timeout",
+            Self::PermissionError => "permission_error",
+            Self::Unknown => "unknown",
+        }
+    }
 }
 
 /// A way to continue after an error.

@@ -1,8 +1,8 @@
 //! The rules that decide what follows an execution, in order: the first that fits decides.
 
+use super::case::{Case, Ruling, asks_only, role_of_step};
 use super::execution_record::Checks;
 use super::input::ExecutionSummary;
-use super::rules::{Case, Ruling, asks_only, role_of_step};
 use super::team::{Successor, Worker};
 use crate::agent::{AgentRole, Verdict};
 use crate::facts::{Proof, Standing};

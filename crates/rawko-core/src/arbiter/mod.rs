@@ -3,6 +3,7 @@
 
 mod answer;
 mod cache;
+mod case;
 mod construct;
 mod errors;
 mod execution_record;
@@ -30,6 +31,7 @@ mod words;
 
 pub use answer::{AnswerError, ArbiterAnswer, DECIDE, DecisionKind, decide_tool, read_answer};
 pub use cache::{PROMPT_VERSION, cache_key, cached_answer, is_cacheable};
+pub use case::Ruling;
 pub use construct::{EVALUATE_HISTORY, SELECT_HISTORY, Sources, evaluate_input, select_input};
 pub(crate) use construct::{handed_over, recent_history, summary_of_result};
 pub use errors::{category_of, recovery_actions, recovery_options};
@@ -44,9 +46,10 @@ pub use input::{
 pub(crate) use objection::unanswered_rejection;
 pub use objection::{Objection, RedCheck};
 pub use prompt::{Prompt, Templates};
-pub(crate) use prompt::{execution as execution_text, one_line, plan as plan_text};
+pub(crate) use prompt::{execution as execution_text, plan as plan_text};
 pub use question::ArbiterQuestion;
-pub use rules::{Ruling, rule_on_progress, rule_on_selection};
+pub use rules::{rule_on_progress, rule_on_selection};
 pub use situation::{Label, Recorded, Situation, SituationError, parse_situations};
 pub use statistics::{AgentStatistics, HistoryStatistics};
+pub(crate) use template::one_line;
 pub use template::{VOLATILE, defuse, fence, fill};

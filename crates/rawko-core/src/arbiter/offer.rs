@@ -5,7 +5,6 @@ use super::answer::DecisionKind;
 use super::input::{
     AgentDescription, ErrorContext, EvaluateProgressInput, RecoveryAction, RecoveryOption, SelectAgentInput,
 };
-use super::question::some_agent_ran;
 
 /// When BLOCKED is right.
 const BLOCKED: &str = " with `reason`, what stands in the way and what a person has to do: the task cannot be done until a person \
@@ -63,7 +62,7 @@ pub(super) fn judging(
 /// The recovery options that a decision can express now, by its name.
 pub(super) fn recovery(error: &ErrorContext, input: &SelectAgentInput) -> Vec<String> {
     let last = input.history.last().map_or(&error.agent, |last| &last.agent);
-    let can_retry = some_agent_ran(input) && !input.facts.is_barred(last);
+    let can_retry = input.some_agent_ran() && !input.facts.is_barred(last);
     let mut others = input.available_agents.iter().filter(|agent| agent.name != error.agent);
     let has_others = others.any(|agent| !input.facts.is_barred(&agent.name));
     let offered = |option: &RecoveryOption| {

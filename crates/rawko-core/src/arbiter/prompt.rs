@@ -12,7 +12,7 @@ use super::input::{
     SelectAgentInput,
 };
 use super::offer::{SELECTING, judging, recovery};
-use super::template::{VOLATILE, fence, fill};
+use super::template::{VOLATILE, fence, fill, one_line};
 use crate::machine::{ExecutionEnd, Plan, StepStatus};
 
 /// The system prompt for a template without a stable part.
@@ -264,24 +264,13 @@ pub(crate) fn execution(entry: &ExecutionSummary) -> String {
         let _ = write!(text, "\n    Output (claimed by the agent):\n{}", fence(&entry.agent, claimed));
     }
     if let Some(error) = &entry.error {
-        let _ = write!(
-            text,
-            "\n    Error ({}):\n{}",
-            category_word(error.category),
-            fence("error", &error.message)
-        );
+        let _ = write!(text, "\n    Error ({}):\n{}", error.category.word(), fence("error", &error.message));
     }
     text
 }
 
-/// Text that agents choose (commands, names of files and tools) on one line, so that it cannot forge a line of the
-/// prompt.
-pub(crate) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('<', "&lt;")
-}
-
 fn error(error: &ErrorContext, recovery: &[String]) -> String {
-    let mut text = format!("Agent: {}\nCategory: {}", error.agent, category_word(error.category));
+    let mut text = format!("Agent: {}\nCategory: {}", error.agent, error.category.word());
     if let Some(tool) = &error.tool {
         let _ = write!(text, "\nTool: {}", one_line(tool));
     }
@@ -300,18 +289,6 @@ fn error(error: &ErrorContext, recovery: &[String]) -> String {
         let _ = write!(text, "\nRecovery options:\n{}", recovery.join("\n"));
     }
     text
-}
-
-pub(super) fn category_word(category: super::input::ErrorCategory) -> &'static str {
-    use super::input::ErrorCategory as Category;
-    match category {
-        Category::ToolFailure => "tool_failure",
-        Category::ProviderError => "provider_error",
-        Category::ValidationError => "validation_error",
-        Category::Timeout => "timeout",
-        Category::PermissionError => "permission_error",
-        Category::Unknown => "unknown",
-    }
 }
 
 fn constraints(constraints: &ConstraintContext, plan: Option<&Plan>) -> String {

@@ -3,10 +3,11 @@
 //! Prompt, rules and fallback all start from it, so that a question of a run, one from a journal and a labelled
 //! situation are the same type. The session sends it to a model.
 
+use super::case::{Case, Ruling};
 use super::fallback::Fallback;
 use super::input::{AgentDescription, EvaluateProgressInput, SelectAgentInput};
 use super::prompt::{Prompt, Templates};
-use super::rules::{Case, Ruling, rule_on_progress, rule_on_selection};
+use super::rules::{rule_on_progress, rule_on_selection};
 use crate::machine::Decision;
 
 /// A question to the arbiter.
@@ -43,7 +44,7 @@ impl ArbiterQuestion {
     #[must_use]
     pub fn some_agent_ran(&self) -> bool {
         match self {
-            Self::Select(input) => some_agent_ran(input),
+            Self::Select(input) => input.some_agent_ran(),
             Self::Evaluate { .. } => true,
         }
     }
@@ -108,10 +109,4 @@ impl ArbiterQuestion {
             Self::Evaluate { input, .. } => Some(fallback.evaluate(input)),
         }
     }
-}
-
-/// Whether some agent has already run. An error before the first agent is the arbiter's own.
-pub(super) fn some_agent_ran(input: &SelectAgentInput) -> bool {
-    let is_agent = |name: &str| name != super::construct::ARBITER;
-    !input.history.is_empty() || input.last_error.as_ref().is_some_and(|error| is_agent(&error.agent))
 }

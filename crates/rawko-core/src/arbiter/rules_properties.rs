@@ -3,10 +3,11 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use super::case::Ruling;
 use super::execution_record::{Checks, ExecutionRecord};
 use super::input::{ExecutionSummary, RunFacts};
 use super::objection::Objection;
-use super::rules::{Ruling, rule_on_progress, rule_on_selection};
+use super::rules::{rule_on_progress, rule_on_selection};
 use super::testing::{InputBuilder, builtin, execution};
 use crate::agent::Verdict;
 use crate::machine::Decision;

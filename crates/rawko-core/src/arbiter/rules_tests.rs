@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::case::{Ruling, role_of_step};
 use super::input::ExecutionSummary;
-use super::rules::{Ruling, role_of_step, rule_on_progress, rule_on_selection};
+use super::rules::{rule_on_progress, rule_on_selection};
 use super::situation::Label;
 use super::testing::{InputBuilder, builtin, execution};
 use crate::agent::AgentRole;

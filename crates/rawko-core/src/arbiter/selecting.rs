@@ -1,9 +1,9 @@
 //! The rules that select the next agent, in order: the first that fits decides.
 
-use super::construct::ARBITER;
+use super::case::{Case, Ruling, asks_only, role_of_step};
+use super::input::ARBITER;
 use super::input::{ErrorCategory, ErrorContext, RecoveryAction};
 use super::judging;
-use super::rules::{Case, Ruling, asks_only, role_of_step};
 use super::team::Worker;
 use super::words::stems;
 use crate::agent::AgentRole;

@@ -56,6 +56,12 @@ pub fn defuse(text: &str) -> String {
     safe
 }
 
+/// Text that agents choose (commands, names of files and tools) on one line, so that it cannot forge a line of the
+/// prompt.
+pub(crate) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ").replace('<', "&lt;")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
