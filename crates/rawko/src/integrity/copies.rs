@@ -60,9 +60,8 @@ impl IntegrityGuard {
         others
     }
 
-    /// Finds new tests that fail without the change, where nothing failed before. What failed or fails in another place
-    /// counts only if all passes there on the tree as it is: the baseline is that of a copy. `passed_in` says whether the
-    /// original checks passed in a view or in a copy.
+    /// Finds new tests that fail without the change, where nothing failed before. `passed_in_view` says whether the original
+    /// checks passed in a view or in a copy.
     pub(super) async fn what_it_proves(
         &self,
         plan: &VerifyPlan,
@@ -75,17 +74,43 @@ impl IntegrityGuard {
         {
             verification.new_tests = self.new_tests(plan, comparison, baseline).await;
         }
-        let views = verification.baseline.as_ref().is_none_or(Baseline::passed);
-        let is_known =
-            passed_in_view == Some(views) || (passed_in_view == Some(false) && !self.runner.has_views());
         if verification.proof() == Some(Proof::Task)
-            && !is_known
-            && !self.passes_elsewhere(plan, comparison, views).await
+            && !self.is_the_tree(plan, comparison, verification.baseline.as_ref(), passed_in_view).await
         {
             verification.new_tests.clear();
             verification.baseline = verification.baseline.filter(Baseline::passed);
         }
         verification
+    }
+
+    /// Whether it is the first tree, and not the place, that made a command fail: the commands pass in such a place on the tree
+    /// as it is. New tests failed in a view where there can be one, and the baseline's commands in a copy. Where the present
+    /// tree has passed in a view, they are asked for again in a view of the first one, which spares a copy.
+    async fn is_the_tree(
+        &self,
+        plan: &VerifyPlan,
+        comparison: &Arc<Comparison>,
+        baseline: Option<&Baseline>,
+        passed_in_view: Option<bool>,
+    ) -> bool {
+        let runs = baseline.map(|baseline| baseline.runs.as_slice()).unwrap_or_default();
+        let red: Vec<String> =
+            runs.iter().filter(|run| !run.passed()).map(|run| run.command.clone()).collect();
+        let in_view = red.is_empty();
+        if !in_view
+            && passed_in_view == Some(true)
+            && let Some(first) = self.elsewhere(comparison, |_, _| Version::First).await
+        {
+            let runs = first.run(&self.runner, &red, plan.timeout.min(TIME)).await;
+            let is_view = first.is_view();
+            first.remove().await;
+            if is_view {
+                return runs.iter().any(|run| run.result() == CheckResult::Failed);
+            }
+        }
+        let is_known =
+            passed_in_view == Some(in_view) || (passed_in_view == Some(false) && !self.runner.has_views());
+        is_known || self.passes_elsewhere(plan, comparison, in_view).await
     }
 
     /// Tests that the run added or changed, and that fail on the code of the beginning: they show that what they test is new.

@@ -4,8 +4,12 @@ use super::Project;
 
 /// A test of `calc.py` that is changed in form only, beside what `run` says.
 fn project(run: &'static str) -> Project {
+    project_of("def add(a, b):\n    return a - b\n", run)
+}
+
+fn project_of(calc: &'static str, run: &'static str) -> Project {
     let files = vec![
-        ("calc.py", "def add(a, b):\n    return a - b\n"),
+        ("calc.py", calc),
         ("tests/__init__.py", ""),
         (
             "tests/test_add.py",
@@ -75,6 +79,15 @@ fn it_is_a_view_and_no_copy() {
     // What builds wrote is hidden with what is protected in it.
     project(NO_COPY)
         .verified(&["mkdir -p build/x/.claude && echo 1 > build/x/.claude/y", FIX], "originals_pass");
+}
+
+#[test]
+fn what_failed_in_a_copy_alone_is_no_proof() {
+    let proof = |ended: &crate::trial::Ended| ended.finish()["proof"].clone();
+    assert_eq!(proof(&project(NO_COPY).verified(&[FIX], "originals_pass")), "task");
+    let whole = project_of("def add(a, b):\n    return a + b\n", NO_COPY);
+    let in_form = "echo '# more' | tee -a calc.py >> tests/test_add.py";
+    assert_eq!(proof(&whole.verified(&[in_form], "originals_pass")), "regression");
 }
 
 #[test]
