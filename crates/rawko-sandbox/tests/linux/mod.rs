@@ -13,6 +13,7 @@ use std::os::unix::net::UnixListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial as Test};
 use rawko_sandbox::{Network, Placeholder, PlaceholderKind, Report, Step, Wall, landlock_version};
@@ -49,7 +50,7 @@ pub(crate) fn main() {
     libtest_mimic::run(&arguments, tests).exit();
 }
 
-const TESTS: [(&str, fn()); 25] = [
+const TESTS: [(&str, fn()); 26] = [
     ("a_plan_of_another_version_is_not_carried_out", a_plan_of_another_version_is_not_carried_out),
     ("no_step_follows_a_link", no_step_follows_a_link),
     ("no_call_of_the_x32_interface", no_call_of_the_x32_interface),
@@ -62,6 +63,7 @@ const TESTS: [(&str, fn()); 25] = [
     ("a_text_lies_over_a_file", a_text_lies_over_a_file),
     ("what_is_protected_stays", what_is_protected_stays),
     ("changes_to_a_layer_stay_apart_and_last", changes_to_a_layer_stay_apart_and_last),
+    ("what_changes_below_a_layer_shows_through", what_changes_below_a_layer_shows_through),
     ("mounts_cannot_be_undone", mounts_cannot_be_undone),
     ("the_kernels_switches_are_closed", the_kernels_switches_are_closed),
     ("devices_are_those_of_every_program", devices_are_those_of_every_program),
@@ -306,6 +308,27 @@ fn changes_to_a_layer_stay_apart_and_last() {
     assert_eq!(fs::read_to_string(cache.join("kept")).unwrap(), "from outside");
     assert!(!cache.join("added").exists());
     trial.run(&format!("cat {}/added", cache.display())).exits(0).says("new");
+}
+
+/// So a view of a project holds for as long as the project does not change.
+fn what_changes_below_a_layer_shows_through() {
+    let mut trial = Trial::new();
+    let below = trial.outside("cache/kept", "first");
+    let (cache, changes) = (below.parent().unwrap().to_owned(), trial.folder("changes"));
+    let waits = changes.join("upper/waits");
+    trial.plan.base.push(Step::Layer { folder: cache.clone(), changes });
+    let change = std::thread::spawn(move || {
+        while !waits.exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        fs::write(below, "second").unwrap();
+    });
+    let script = format!(
+        "cd {} && cat kept && touch waits && timeout 30 sh -c 'until grep second kept; do sleep 0.01; done'",
+        cache.display()
+    );
+    trial.run(&script).exits(0).says("first").says("second");
+    change.join().unwrap();
 }
 
 fn mounts_cannot_be_undone() {
