@@ -81,7 +81,7 @@ impl SharedRunArgs {
         )
     }
 
-    /// Builds it. Whoever wants nothing but the answer is not asked for trust.
+    /// Builds it. A command that only answers a question does not ask for trust.
     pub(crate) fn build(&self, workspace: &Workspace, builder: RawkoBuilder) -> Result<Rawko, Failure> {
         let builder = self.apply(workspace, builder);
         if self.print { Ok(builder.build()?) } else { workspace.build(builder) }

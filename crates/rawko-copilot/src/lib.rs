@@ -6,7 +6,7 @@
 //!
 //! ```text
 //! CopilotProvider ─▶ cli (one process a provider) ─▶ session (one conversation) ─▶ turn (one answer)
-//!        │                                              └─ history (what a session is told)
+//!        │                                              └─ history (what a session is sent)
 //!        └─ settings, failure
 //! ```
 //!

@@ -167,7 +167,7 @@ impl Run {
             Some(mut execution) => {
                 execution.break_off();
                 self.previous = Some(execution);
-                // Of an error that was kept, the agent is told as the arbiter is.
+                // The agent learns of an error that was kept, as the arbiter does.
                 let obstacle = self.ledger.task.context().last_error.as_ref();
                 let obstacle = obstacle.map(|last| format!(": {}", last.error.message));
                 let reason = format!("the user took the task up again{}", obstacle.unwrap_or_default());

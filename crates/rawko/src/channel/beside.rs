@@ -1,7 +1,7 @@
 //! Which sessions run in the same folder at this moment. Two of them change the same files, so neither knows whose change a
 //! verification has judged: a run begins only where no other runs, unless its user says so. Then both record it.
 //!
-//! What runs is told by the locks of the sessions (ADR 18), which end with their processes, and by the file beside each
+//! What runs is known by the locks of the sessions (ADR 18), which end with their processes, and by the file beside each
 //! journal that names process, folder and task. There is no further lock that could be left behind.
 
 use std::fs::OpenOptions;

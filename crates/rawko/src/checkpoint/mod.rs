@@ -2,7 +2,7 @@
 //! branch and stash are never touched, and no code of the repository runs.
 //!
 //! Owns the trees of a session. Git keeps them: among the repository's objects, or in a store of the session's own where
-//! there is no repository or it cannot be written (`objects`). Agents can write there, so what is read is held against its
+//! there is no repository or it cannot be written (`objects`). Agents can write there, so what is read is compared with its
 //! hash (`verified`), and a process goes by the names that it gave (`known`). Kept is what is below the project and not ignored, byte
 //! for byte. Without a git program nothing is kept. The files of repositories inside the project are the project's (`nested`).
 //! This module does not follow links, or restore what it did not keep.
@@ -80,7 +80,7 @@ pub struct Checkpoints {
     session: String,
     /// Executions of earlier tasks of the session, which are not compared with.
     since: u32,
-    /// The same for the task whose beginning the checks are held against: this one, or one before it.
+    /// The same for the task whose beginning the checks are compared with: this one, or one before it.
     checks_since: u32,
     /// What the journal says was kept; empty while the session is being made.
     recorded: BTreeMap<u32, String>,

@@ -1,4 +1,4 @@
-//! `notify:` — programs and addresses that are told when a run ends, waits or asks.
+//! `notify:` — programs and addresses that are notified when a run ends, waits or asks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

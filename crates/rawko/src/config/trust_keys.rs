@@ -171,7 +171,7 @@ pub(super) const CONFIG: &[(&str, Needs)] = &[
     ("/verify/*", Judged(Judge::Verification)),
     ("/verify/commands", Judged(Judge::Verification)),
     ("/verify/timeout", NoMoreThan(|| None)),
-    ("/verify/tests", Nothing("it names more files as tests, which are held against their originals")),
+    ("/verify/tests", Nothing("it names more files as tests, which are compared with their originals")),
     ("/verify/changedChecks", Judged(Judge::Verification)),
     ("/prices", Judged(Judge::Prices)),
 ];

@@ -158,7 +158,7 @@ impl Execution {
         }
     }
 
-    /// A call has ended whose result is told later.
+    /// A call has ended whose result comes later.
     pub(super) fn ended(&mut self, call_id: &str, outcome: &ToolOutcome) {
         if let Some(call) = self.untold(call_id) {
             call.end = Some(CallEnd::of(outcome));
