@@ -109,6 +109,22 @@ fn scripts_are_followed_to_the_last_one() {
 }
 
 #[test]
+fn that_scripts_are_too_deep_is_said() {
+    const DEPTH: usize = 70;
+    let leak = |text: String| -> &'static str { text.leak() };
+    let mut files = vec![("calc.py", "print(2 - 3)\n")];
+    files
+        .extend((1..DEPTH).map(|n| (leak(format!("s/{n}")), leak(format!("#!/bin/sh\nexec s/{}\n", n + 1)))));
+    files.push((leak(format!("s/{DEPTH}")), "#!/bin/sh\n[ \"$(python3 calc.py)\" = 5 ]\n"));
+    let project = Project { files: files.leak(), verify: &["s/1"] };
+    let finish = project.run(&["sed -i 's/2 - 3/2 + 3/' calc.py"]).finish();
+    assert_eq!(finish["status"], "claimed", "{finish:#}");
+    assert_eq!(finish["verification"]["integrity"]["result"], "originals_unknown", "{finish:#}");
+    let message = finish["doubt"]["message"].as_str().unwrap();
+    assert!(message.contains("more files than rawko looks at"), "{message}");
+}
+
+#[test]
 fn a_new_module_that_hides_an_installed_package_is_a_check() {
     let project = Project {
         files: &[
