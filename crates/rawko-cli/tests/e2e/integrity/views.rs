@@ -21,6 +21,7 @@ fn project_of(calc: &'static str, run: &'static str) -> Project {
     Project { files: files.leak(), verify: &["sh run.sh"] }
 }
 
+const WHOLE: &str = "def add(a, b):\n    return a + b\n";
 const FIX: &str = "sed -i 's/a - b/a + b/' calc.py; echo '# more' >> tests/test_add.py";
 const WEAK: &str = "sed -i 's/, 5)/, -1)/' tests/test_add.py; echo '# more' >> calc.py";
 
@@ -85,7 +86,7 @@ fn it_is_a_view_and_no_copy() {
 fn what_failed_in_a_copy_alone_is_no_proof() {
     let proof = |ended: &crate::trial::Ended| ended.finish()["proof"].clone();
     assert_eq!(proof(&project(NO_COPY).verified(&[FIX], "originals_pass")), "task");
-    let whole = project_of("def add(a, b):\n    return a + b\n", NO_COPY);
+    let whole = project_of(WHOLE, NO_COPY);
     let in_form = "echo '# more' | tee -a calc.py >> tests/test_add.py";
     assert_eq!(proof(&whole.verified(&[in_form], "originals_pass")), "regression");
 }
@@ -109,8 +110,18 @@ fn what_passes_neither_in_a_view_nor_in_a_copy_is_unknown() {
 /// A run after `script`, with the environment's temporary folder at `temporary`.
 #[cfg(target_os = "linux")]
 fn after(script: &'static str, temporary: &str, run: &'static str, commands: &[&str]) -> crate::trial::Ended {
+    in_project_after(&project(run), script, temporary, commands)
+}
+
+#[cfg(target_os = "linux")]
+fn in_project_after(
+    project: &Project,
+    script: &'static str,
+    temporary: &str,
+    commands: &[&str],
+) -> crate::trial::Ended {
     let turns = commands.iter().map(|command| crate::answers::bash(command)).collect::<Vec<_>>();
-    let trial = project(run).trial(crate::answers::developer(turns));
+    let trial = project.trial(crate::answers::developer(turns));
     for folder in ["lower", "upper", "work", "mounted"] {
         std::fs::create_dir(trial.outside().join(folder)).unwrap();
     }
@@ -151,6 +162,12 @@ fn temporary_files_on_an_overlay_make_a_copy_and_in_memory_a_view() {
     is_verified(&after(overlay, "mounted", UNITTEST, &[FIX]));
     unknown(&after(overlay, "mounted", NO_COPY, &[FIX]));
     is_verified(&after("mount -t tmpfs none ../mounted", "mounted", NO_COPY, &[FIX]));
+    // That a new test is new is seen in a copy.
+    let whole = project_of(WHOLE, UNITTEST);
+    let more = "echo 'def sub(a, b): return a - b' >> calc.py; \
+                sed 's/add/sub/g; s/, 5)/, -1)/' tests/test_add.py > tests/test_sub.py";
+    let finish = in_project_after(&whole, overlay, "mounted", &[more]).finish();
+    assert_eq!((&finish["status"], &finish["proof"]), (&"verified".into(), &"task".into()), "{finish:#}");
 }
 
 #[cfg(target_os = "linux")]
