@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tokio::runtime::Builder;
+
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -10,27 +12,17 @@ pub(crate) const LAST_WAIT: Duration = Duration::from_millis(300);
 
 /// Runs `work` on a runtime of its own. Everything that still runs afterwards is ended, including child processes.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| no_runtime(&error))?;
-    finish(runtime, work)
+    run_on(&mut Builder::new_current_thread(), work)
 }
 
 /// The same with several threads, for a worker that does many things at once.
 #[cfg(feature = "fleet")]
 pub(crate) fn block_on_threads<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| no_runtime(&error))?;
-    finish(runtime, work)
+    run_on(&mut Builder::new_multi_thread(), work)
 }
 
-fn finish<T>(
-    runtime: tokio::runtime::Runtime,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+fn run_on<T>(builder: &mut Builder, work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = builder.enable_all().build().map_err(|error| no_runtime(&error))?;
     let result = runtime.block_on(work);
     runtime.shutdown_timeout(LAST_WAIT);
     // Gives dropped child processes time to end. A process that even the kernel cannot end is not waited for.

@@ -94,9 +94,9 @@ impl Redactor {
         }
         let (redactor, context) = (Arc::clone(self), context.clone());
         let unchanged = call.clone();
-        let unmask = tokio::task::spawn_blocking(move || redactor.with_secrets(call, &context));
+        let unmasked = tokio::task::spawn_blocking(move || redactor.with_secrets(call, &context));
         // It fails where the runtime shuts down, and the tool then fails too.
-        unmask.await.unwrap_or(Ok(unchanged))
+        unmasked.await.unwrap_or(Ok(unchanged))
     }
 
     /// A `Write` or `Edit` with the secrets of its file in place of the placeholders.

@@ -76,7 +76,7 @@ impl Rawko {
             });
         }
         end_commands(&session, &journal)?;
-        let mut setup = self.setup_with_attachments()?;
+        let mut setup = self.with_attachments(self.setup()?);
         let redactor = self.redactor(&self.providers(&setup)?);
         let task = &redactor.text(task);
         redactor.setup(&mut setup)?;

@@ -242,7 +242,7 @@ impl Rawko {
         let (mut setup, providers, task) = std::thread::scope(|scope| {
             // The trial of the sandbox waits for processes most of its time.
             scope.spawn(|| self.confinement().map(drop));
-            let mut setup = Setup { attachments: self.builder.attachments.clone(), ..self.unconfined()? };
+            let mut setup = self.with_attachments(self.unconfined()?);
             let providers = self.providers(&setup)?;
             let redactor = self.redactor(&providers);
             redactor.setup(&mut setup)?;
@@ -332,9 +332,9 @@ impl Rawko {
         }
     }
 
-    /// The setup of a new task, with what the user gives with it.
-    pub(crate) fn setup_with_attachments(&self) -> Result<Setup, Error> {
-        Ok(Setup { attachments: self.builder.attachments.clone(), ..self.setup()? })
+    /// A setup with what the user gives with a new task.
+    pub(crate) fn with_attachments(&self, setup: Setup) -> Setup {
+        Setup { attachments: self.builder.attachments.clone(), ..setup }
     }
 
     /// What runs of this project are made of.
