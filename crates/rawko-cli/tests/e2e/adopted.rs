@@ -22,7 +22,7 @@ fn hidden(commands: &[&str]) -> Trial {
     Trial::new(developer(commands.iter().map(|command| bash(command))))
         .file("lib/calc.py", CALC)
         .file("proofs/proof_add.py", SUITE)
-        .file(".gitignore", "__pycache__/\n.tools/\n")
+        .file(".gitignore", "__pycache__/\n.tools/\nnode_modules/\n")
 }
 
 fn with_program(trial: Trial, path: &str, text: &str) -> Trial {
@@ -171,6 +171,27 @@ fn what_is_adopted_in_vain_does_not_hide_why_the_check_could_not_run() {
     let finish = check_claimed(&ended, "unavailable");
     let message = "`make test` could not run: `no-such-tox` is missing";
     assert_eq!(finish["doubt"]["message"], message, "{finish:#}");
+}
+
+/// The code of the beginning fails with a package that the run replaced, which is no proof of the work.
+#[test]
+fn what_fails_with_other_packages_is_no_proof() {
+    let calc = "import sys\nsys.path.insert(0, 'node_modules/sum')\nimport sums\n\n\ndef add(a, b):\n    return sums.add(a, b)\n";
+    let suite = SUITE.replace("from calc", "sys.path.insert(0, '.')\nfrom calc");
+    let proof = |replace: &str| {
+        let commands = ["sed -i 's/sums.add/sums.plus/' lib/calc.py", replace, "./run_tests.sh"];
+        let trial = with_script(&commands).file("lib/calc.py", calc).file("proofs/proof_add.py", &suite);
+        let trial =
+            trial.file("node_modules/sum/sums.py", "def add(a, b):\n    return a + b\n\n\nplus = add\n");
+        let ended = trial.args(&["--allow-changed-checks"]).run("Call plus.");
+        ended.exits(0);
+        ended.finish()["proof"].clone()
+    };
+    assert_eq!(proof("true"), "regression");
+    assert_eq!(
+        proof("printf 'def plus(a, b):\n    return a + b\n' > node_modules/sum/sums.py"),
+        "regression"
+    );
 }
 
 /// Each adopted command is compared with itself on the first tree.

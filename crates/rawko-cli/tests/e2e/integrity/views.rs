@@ -170,6 +170,23 @@ fn temporary_files_on_an_overlay_make_a_copy_and_in_memory_a_view() {
     assert_eq!((&finish["status"], &finish["proof"]), (&"verified".into(), &"task".into()), "{finish:#}");
 }
 
+/// Layers of layers of layers cannot be mounted, which is found when a view is tried.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_project_on_layers_of_layers_is_copied() {
+    if !crate::sandbox::is_possible() {
+        return;
+    }
+    let layers = "mkdir ../empty && mount -t overlay -o lowerdir=../lower,upperdir=../upper,workdir=../empty,userxattr none ../mounted && \
+                  mount -t overlay -o lowerdir=../mounted,upperdir=.,workdir=../work,userxattr none ../project && cd ../project";
+    is_verified(&after(layers, "", UNITTEST, &[FIX]));
+    unknown(&after(layers, "", NO_COPY, &[FIX]));
+    // So is what an agent's own check says.
+    let finish = after(layers, "", "true\n", &["echo >> calc.py", UNITTEST.trim()]).finish();
+    let other = &finish["verification"]["others"][0];
+    assert_eq!(other["now"]["failures"], serde_json::json!(["test (tests.test_add.T.test)"]), "{finish:#}");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn files_of_a_group_that_the_sandbox_does_not_know_can_be_written() {
