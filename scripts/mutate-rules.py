@@ -87,7 +87,7 @@ def tests_of(name):
     # With all members, dependencies have the features that they are built with otherwise.
     return ["--lib", "--bins", "--test", "e2e"], [
         "package(rawko) & kind(lib) & (test(integrity::) | test(checkpoint::))",
-        "package(rawko-cli) & binary(e2e) & (test(integrity::) | test(verification::))",
+        "package(rawko-cli) & binary(e2e) & (test(integrity::) | test(verification::) | test(adopted::))",
     ]
 
 

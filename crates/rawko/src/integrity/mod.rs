@@ -205,7 +205,7 @@ impl IntegrityGuard {
             match std::fs::read(&path).ok().and_then(|text| serde_json::from_slice(&text).ok()) {
                 Some(recorded) => (recorded, false),
                 None => {
-                    let toolchain = self.look();
+                    let toolchain = self.look(None);
                     if let Ok(text) = serde_json::to_vec(&toolchain) {
                         // Without the file a resumed run cannot compare its toolchain; the tree it still can.
                         let _ = crate::private::write_new(&path, &text);
@@ -233,7 +233,7 @@ impl IntegrityGuard {
         self.before.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn look(&self) -> Toolchain {
+    fn look(&self, before: Option<&Toolchain>) -> Toolchain {
         let plan = self.plan.clone().unwrap_or_default();
         let read = |path: &str| text_of(&self.project.join(path), MAX_READ);
         let named = named::named(&plan.commands, &[], &read);
@@ -247,7 +247,7 @@ impl IntegrityGuard {
             named: named.files.into_iter().chain(named.missing).chain(named.taken_in).collect(),
             words: &named.words,
         };
-        Toolchain::look(&place, &named.programs)
+        Toolchain::look(&place, &named.programs, before)
     }
 
     /// What a verification comes to that needs no commands; `None` where the run changed something, or may have.
@@ -404,9 +404,9 @@ impl IntegrityGuard {
         if trees.is_as_the_task_began(&comparison::is_own) {
             return Ok(None);
         }
-        let now = self.look();
-        let began = *self.commands_began.lock().unwrap_or_else(PoisonError::into_inner);
         let before = self.recorded()?;
+        let now = self.look(Some(&before));
+        let began = *self.commands_began.lock().unwrap_or_else(PoisonError::into_inner);
         let adopted = if plan.adopted {
             Adopted::new(&plan.commands, &self.project, &before, &self.path)
         } else {

@@ -130,8 +130,9 @@ impl Differences {
 }
 
 impl Toolchain {
-    /// Looks at the surroundings. `programs` are looked for besides the usual ones.
-    pub(super) fn look(place: &Place<'_>, programs: &BTreeSet<String>) -> Self {
+    /// Looks at the surroundings. `programs` are looked for besides the usual ones. Where Python has its packages is as
+    /// `before`: another program of its name has none.
+    pub(super) fn look(place: &Place<'_>, programs: &BTreeSet<String>, before: Option<&Self>) -> Self {
         let table = Conventions::get();
         let at = SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_nanos());
         let at = at.ok().and_then(|at| i128::try_from(at).ok()).unwrap_or_default();
@@ -142,7 +143,8 @@ impl Toolchain {
         for entry in &place.ignored {
             walk.entry(entry.trim_end_matches('/'));
         }
-        let paths = outside(place, &walk.found.programs);
+        let python = [before, Some(&*walk.found)].into_iter().flatten().find_map(Self::python);
+        let paths = outside(place, python);
         let mut settings = BTreeMap::new();
         for path in paths.into_iter().filter(|path| path.symlink_metadata().is_ok()) {
             let mut digest = Sha256::new();
@@ -151,6 +153,11 @@ impl Toolchain {
         }
         let truncated = walk.budget == 0;
         Self { outside: settings, truncated, ..found }
+    }
+
+    /// The interpreter whose packages are looked at.
+    fn python(&self) -> Option<&Program> {
+        self.programs.get("python3").or_else(|| self.programs.get("python"))
     }
 
     /// Names everything in them, except what git ignores and is no check.
@@ -452,12 +459,12 @@ fn entries(folder: &Path) -> Vec<String> {
 }
 
 /// Settings of the user, plug-ins of the interpreter, and configuration in the folders above the project.
-fn outside(place: &Place<'_>, programs: &BTreeMap<String, Program>) -> Vec<PathBuf> {
+fn outside(place: &Place<'_>, python: Option<&Program>) -> Vec<PathBuf> {
     let mut paths: Vec<PathBuf> = Vec::new();
     if let Some(home) = place.home {
         paths.extend(Conventions::get().home.iter().map(|name| home.join(name)));
     }
-    for folder in site_packages(place.home, programs) {
+    for folder in site_packages(place.home, python) {
         let has_a_say = |name: &String| {
             let name = name.to_lowercase();
             name.ends_with(".pth")
@@ -481,8 +488,7 @@ fn outside(place: &Place<'_>, programs: &BTreeMap<String, Program>) -> Vec<PathB
 }
 
 /// Where Python finds modules of its own and of the user.
-fn site_packages(home: Option<&Path>, programs: &BTreeMap<String, Program>) -> Vec<PathBuf> {
-    let python = programs.get("python3").or_else(|| programs.get("python"));
+fn site_packages(home: Option<&Path>, python: Option<&Program>) -> Vec<PathBuf> {
     let prefix = python.and_then(|python| python.target.parent()?.parent().map(Path::to_owned));
     let local = home.map(|home| home.join(".local"));
     let prefixes = [prefix, local, Some(PathBuf::from("/usr/local"))].into_iter().flatten();
@@ -513,6 +519,7 @@ mod tests {
             scene.write("p/build/out.bin", "1");
             scene.write("p/.env", "A=1");
             scene.write("home/.npmrc", "");
+            scene.write("lib/python3.11/site-packages/pytest/__init__.py", "");
             std::fs::create_dir_all(scene.folder.path().join("early")).unwrap();
             scene
         }
@@ -530,6 +537,10 @@ mod tests {
         }
 
         fn look(&self) -> Toolchain {
+            self.look_again(None)
+        }
+
+        fn look_again(&self, before: Option<&Toolchain>) -> Toolchain {
             let root = self.folder.path();
             let path = std::env::join_paths([root.join("early"), root.join("bin")]).unwrap();
             let ignored =
@@ -548,6 +559,7 @@ mod tests {
                     words: &BTreeSet::from(["green".to_owned()]),
                 },
                 &BTreeSet::new(),
+                before,
             )
         }
     }
@@ -557,7 +569,7 @@ mod tests {
         let scene = Scene::new();
         let before = scene.look();
         change(&scene);
-        let differences = before.differences(&scene.look(), false, None);
+        let differences = before.differences(&scene.look_again(Some(&before)), false, None);
         let text = |changes: &[CheckChange]| -> Vec<String> {
             let root = format!("{}/", scene.folder.path().display());
             changes
