@@ -2,12 +2,11 @@
 
 mod add;
 mod check;
-mod edit;
+mod keep;
 mod list;
 mod lookup;
 mod matching;
 mod retire;
-mod review;
 mod show;
 mod shown;
 mod stats;
@@ -47,22 +46,14 @@ pub(crate) enum MemoryCommand {
     Match(matching::MatchArgs),
     /// Write a new one
     Add(add::AddArgs),
-    /// Open one of them in $VISUAL or $EDITOR, and check it afterwards
-    Edit {
-        /// Its path, its file's name or its title
-        name: String,
-        /// Print what was found afterwards as JSON
-        #[arg(long)]
-        json: bool,
-    },
     /// Check all of them; ends in 1 where anything is to be mended
     Check(OutputArgs),
     /// Say how often agents were given each, and whether it helped
     Stats(OutputArgs),
     /// Retire one: agents are not given it any more, and its file stays
     Retire(retire::RetireArgs),
-    /// Keep or reject what runs have proposed
-    Review(review::ReviewArgs),
+    /// Keep what runs have proposed; `retire` rejects it
+    Keep(keep::KeepArgs),
 }
 
 /// Carries the action out.
@@ -92,10 +83,9 @@ pub(crate) fn run(workspace: &Workspace, arguments: &MemoryArgs) -> Result<Exit,
         },
         MemoryCommand::Match(arguments) => matching::run(workspace, &store, arguments),
         MemoryCommand::Add(new) => add::add(workspace, &store, new, arguments.user),
-        MemoryCommand::Edit { name, json } => edit::edit(workspace, &store, name, *json),
         MemoryCommand::Check(output) => check::check(workspace, &store, output.json),
         MemoryCommand::Stats(output) => stats::stats(workspace, &store, output.json),
         MemoryCommand::Retire(arguments) => retire::retire(workspace, &store, arguments),
-        MemoryCommand::Review(arguments) => review::review(workspace, &store, arguments),
+        MemoryCommand::Keep(arguments) => keep::keep(workspace, &store, arguments),
     }
 }

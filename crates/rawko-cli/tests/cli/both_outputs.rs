@@ -86,7 +86,7 @@ fn what_is_kept() {
         &["memory", "show", "old"],
         &["memory", "check"],
         &["memory", "stats"],
-        &["memory", "review"],
+        &["memory", "keep"],
         &["memory", "retire", "old"],
         &["approve"],
         &["usage"],

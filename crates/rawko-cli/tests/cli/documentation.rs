@@ -1,4 +1,4 @@
-//! `docs/cli.md` mentions everything there is, and nothing names a command that is not there.
+//! `docs/cli.md` mentions every event and exit status, and nothing names a command that is not there.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -49,34 +49,13 @@ fn commands(place: &Place, arguments: &[&str]) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Options of a command, from its help.
-fn options(place: &Place, arguments: &[&str]) -> Vec<String> {
-    let help = place.rawko(&[arguments, &["--help"]].concat()).ends(0).out;
-    let words =
-        help.lines().filter(|line| line.trim_start().starts_with('-')).flat_map(str::split_whitespace);
-    let flags = words.filter(|word| word.starts_with("--") && word.len() > 2);
-    flags.map(|flag| flag.split(['=', '[', ',']).next().unwrap_or_default().to_owned()).collect()
-}
-
 #[test]
-fn every_command_option_event_and_status_is_mentioned() {
+fn every_event_and_status_is_mentioned() {
     let docs = std::fs::read_to_string(DOCS).expect("docs/cli.md");
-    let place = Place::new();
     let events = events();
     assert!(events.len() >= 20 && events.contains(&"session_finished".to_owned()), "{events:?}");
     let mut wanted: Vec<String> = events.iter().map(|event| format!("| `{event}` |")).collect();
     wanted.extend([0, 1, 2, 3, 4, 5, 130].map(|code| format!("| {code} |")));
-    let top = commands(&place, &[]);
-    assert!(top.len() >= 12, "{top:?}");
-    for command in &top {
-        wanted.push(format!("rawko {command}"));
-        let actions = commands(&place, &[command]);
-        for action in &actions {
-            wanted.push(format!("rawko {command} {action}"));
-            wanted.extend(options(&place, &[command, action]));
-        }
-        wanted.extend(options(&place, &[command]));
-    }
     let missing: Vec<String> = wanted.into_iter().filter(|part| !docs.contains(part.as_str())).collect();
     assert_eq!(missing, Vec::<String>::new());
 }
@@ -183,15 +162,6 @@ fn every_attack_has_tests_that_are_there() {
     assert_eq!(wrong_attempts(&page, read), Vec::<String>::new());
     let rows = page.lines().filter(|line| line.starts_with("| ") && line.contains("`: `")).count();
     assert!(rows >= 40, "{rows}");
-    // Each attack of the contract has its section, or is named as one without a surface.
-    let contract = std::fs::read_to_string(root.join("docs/spec/bash-and-sandbox.md")).expect("the contract");
-    let (_, attacks) = contract.split_once("## Attacks").expect("the attacks");
-    for number in 1..=14 {
-        assert!(attacks.contains(&format!("\n{number}. ")), "{number}");
-        let is_later =
-            attacks.lines().any(|line| line.starts_with(&format!("{number}. ")) && line.contains("not yet"));
-        assert_eq!(page.contains(&format!("\n## {number}. ")), !is_later, "attack {number}");
-    }
 }
 
 #[test]

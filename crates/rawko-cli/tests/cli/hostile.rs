@@ -63,7 +63,7 @@ const LOOKING: &[&[&str]] = &[
     &["memory", "check"],
     &["memory", "match", "--task", "own"],
     &["memory", "stats"],
-    &["memory", "review"],
+    &["memory", "keep"],
     &["sessions", "list"],
     &["sessions", "list", "--json"],
     &["sessions", "show", "last"],

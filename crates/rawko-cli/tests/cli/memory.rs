@@ -1,7 +1,6 @@
 //! `rawko memory`: what is there, what agents would get, and what is written.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::Stdio;
 
 use serde_json::json;
@@ -26,7 +25,7 @@ fn a_folder_without_memories_says_what_to_do() {
     let place = Place::new();
     place.rawko(&["memory", "list"]).ends(0).says(&["no memories yet", "rawko memory add"]);
     place.rawko(&["memory", "check"]).ends(0).says(&["0 memories are sound"]);
-    place.rawko(&["memory", "stats"]).ends(0).says(&["no memory has been told"]);
+    place.rawko(&["memory", "stats"]).ends(0).says(&["no memory has been given"]);
     let bad = Place::new();
     bad.write(".rawko/memories/bad.md", "no front matter\n");
     let listed = bad.rawko(&["memory", "list"]).ends(0).says(&["none of the files here can be used"]);
@@ -149,10 +148,7 @@ fn a_new_memory_overwrites_nothing() {
     assert_eq!(done["path"], "dates-are-utc.md");
     place.rawko_with(&from_stdin[..6], b" \n").ends(2).complains(&["the memory has no text", "--body"]);
     let odd = ["memory", "add", "--title", "Odd", "--when-to-use", "a(b", "--body", "x"];
-    place
-        .rawko(&odd)
-        .ends(0)
-        .complains(&["the pattern `a(b` is no regular expression", "memory edit odd.md"]);
+    place.rawko(&odd).ends(0).complains(&["the pattern `a(b` is no regular expression", "edit odd.md"]);
     let done = place.rawko(&[&odd[..], &["--force", "--json"]].concat()).ends(0).json();
     assert_eq!(done["problems"][0]["pattern"], "a(b");
     for name in ["odd.md", "odd-2.md"] {
@@ -190,7 +186,7 @@ fn what_is_to_be_mended_is_told_with_its_line() {
         place.rawko(&["memory", action, "worse"]).ends(1).complains(&[
             ".rawko/memories/worse.md cannot be used: the front matter is missing",
             "begin the file with `---`",
-            "rawko memory edit worse.md",
+            "edit worse.md",
         ]);
     }
     let reports = place.rawko(&["memory", "check", "--json"]).ends(1).json();
@@ -237,41 +233,18 @@ fn several_may_write_at_once() {
 }
 
 #[test]
-fn an_editor_is_opened_and_the_memory_checked_afterwards() {
-    let place = with_memories();
-    place.rawko(&["memory", "edit", "oauth"]).ends(2).complains(&["neither VISUAL nor EDITOR is set"]);
-    let editor = place.tmp().join("editor.sh");
-    fs::write(&editor, "#!/bin/sh\nsed -i \"s/importance: high/importance: $1/\" \"$2\"\n").unwrap();
-    fs::set_permissions(&editor, fs::Permissions::from_mode(0o755)).unwrap();
-    let edit = |word: &str| {
-        let mut command = place.command(&["memory", "edit", "oauth"]);
-        command.env("EDITOR", format!("{} {word}", editor.display()));
-        Said::of(command.output().unwrap())
-    };
-    edit("low").ends(0).says(&["oauth.md is sound"]);
-    let mut command = place.command(&["memory", "edit", "smtp"]);
-    command.env("EDITOR", "rm");
-    let gone = Said::of(command.output().unwrap()).ends(1);
-    gone.complains(&[".rawko/memories/mail/smtp.md is gone: `rm` left no such file", "rawko memory retire"]);
-    let mut command = place.command(&["memory", "edit", "oauth"]);
-    command.env("VISUAL", "/nowhere/editor").env("EDITOR", &editor);
-    Said::of(command.output().unwrap()).ends(1).complains(&["cannot start `/nowhere/editor`"]);
-    place.write(".rawko/memories/oauth.md", "---\ntitle: x\nimportance: high\n---\n");
-    let mut command = place.command(&["memory", "edit", "oauth"]);
-    command.env("EDITOR", "true");
-    Said::of(command.output().unwrap()).ends(1).says(&["`whenToUse` is missing"]);
-}
-
-#[test]
 fn retired_memories_keep_their_files() {
     let place = with_memories();
-    place.rawko(&["memory", "retire", "oauth"]).ends(0).says(&["oauth.md is told no more (expired at "]);
-    let again = place.rawko(&["memory", "retire", "oauth"]).ends(0);
-    again.says(&["oauth.md was told no more before (expired at ", "nothing was changed"]);
     place
-        .rawko(&["memory", "retire", "smtp", "--superseded-by", "oauth"])
-        .ends(2)
-        .complains(&["`oauth.md` cannot take the place", "hint: remove or change its `expiresAt` first"]);
+        .rawko(&["memory", "retire", "oauth"])
+        .ends(0)
+        .says(&["oauth.md is not given any more (expired at "]);
+    let again = place.rawko(&["memory", "retire", "oauth"]).ends(0);
+    again.says(&["oauth.md was retired before (expired at ", "nothing was changed"]);
+    place.rawko(&["memory", "retire", "smtp", "--superseded-by", "oauth"]).ends(2).complains(&[
+        "`oauth.md` cannot take the place",
+        "hint: remove or change its `expiresAt` in oauth.md first",
+    ]);
     assert!(
         fs::read_to_string(place.project().join(".rawko/memories/oauth.md")).unwrap().contains("expiresAt: ")
     );
@@ -280,10 +253,10 @@ fn retired_memories_keep_their_files() {
     assert_eq!((&done["supersededBy"], &done["changed"]), (&json!("new.md"), &json!(true)));
     let again = place.rawko(&["memory", "retire", "smtp", "--json"]).ends(0).json();
     assert_eq!((&again["supersededBy"], &again["changed"]), (&json!("new.md"), &json!(false)));
-    place.rawko(&["memory", "retire", "new", "--superseded-by", "smtp"]).ends(2).complains(&[
-        "superseded by new.md",
-        "take mail/smtp.md out of `supersedes` in new.md first: rawko memory edit new.md",
-    ]);
+    place
+        .rawko(&["memory", "retire", "new", "--superseded-by", "smtp"])
+        .ends(2)
+        .complains(&["superseded by new.md", "take mail/smtp.md out of `supersedes` in new.md first"]);
     place
         .rawko(&["memory", "retire", "new", "--superseded-by", "new.md"])
         .ends(2)
@@ -297,8 +270,8 @@ fn retired_memories_keep_their_files() {
         ["memory", "match", "--task", "oauth mail notifications", "--agent", "developer", "--json"];
     let found = place.rawko(&question).ends(0).json();
     assert_eq!(found["memories"].as_array().unwrap().len(), 1);
-    let silenced = "warning: it still supersedes mail/smtp.md: neither is told now";
-    place.rawko(&["memory", "retire", "new"]).ends(0).complains(&[silenced, "rawko memory edit new.md"]);
+    let silenced = "warning: it still supersedes mail/smtp.md: neither is given now";
+    place.rawko(&["memory", "retire", "new"]).ends(0).complains(&[silenced, "out of `supersedes` in new.md"]);
     place.rawko(&["memory", "check"]).ends(1).says(&["new.md:", "still supersedes mail/smtp.md"]);
 }
 
@@ -309,22 +282,22 @@ fn what_runs_proposed_is_kept_or_rejected() {
     for name in ["one", "two", "three"] {
         place.write(&format!(".rawko/memories/{name}.md"), &proposed.replace("too broad", name));
     }
-    let listed = place.rawko(&["memory", "review"]).ends(0);
-    listed.says(&["one.md", "two.md", "three.md", "3 proposed: rawko memory review --keep NAME"]);
-    let done =
-        place.rawko(&["memory", "review", "--keep", "one", "--reject", "two", "--json"]).ends(0).json();
-    assert_eq!((&done["kept"], &done["rejected"]), (&json!(["one.md"]), &json!(["two.md"])));
+    let listed = place.rawko(&["memory", "keep"]).ends(0);
+    listed.says(&["one.md", "two.md", "three.md", "3 proposed: rawko memory keep NAME"]);
+    place.rawko(&["memory", "retire", "two"]).ends(0);
+    let done = place.rawko(&["memory", "keep", "one", "--json"]).ends(0).json();
+    assert_eq!(done["kept"], json!(["one.md"]));
     assert_eq!(done["proposed"][0]["path"], "three.md");
     let text = |name: &str| fs::read_to_string(place.project().join(".rawko/memories").join(name)).unwrap();
     assert!(text("one.md").contains("status: confirmed\n") && text("two.md").contains("expiresAt: "));
     let question = ["memory", "match", "--task", "Add oauth", "--agent", "developer", "--json"];
     let block = place.rawko(&question).ends(0).json()["block"].as_str().unwrap().to_owned();
     assert_eq!(block.matches("*Unconfirmed: ").count(), 1, "{block}");
+    place.rawko(&["memory", "keep", "none"]).ends(2).complains(&["there is no memory `none`"]);
     place
-        .rawko(&["memory", "review", "--keep", "nobody"])
-        .ends(2)
-        .complains(&["there is no memory `nobody`"]);
-    place.rawko(&["memory", "review", "--reject", "three"]).ends(0).says(&["no proposed memories are left"]);
+        .rawko(&["memory", "keep", "three"])
+        .ends(0)
+        .says(&["three.md: kept", "no proposed memories are left"]);
 }
 
 #[test]
@@ -361,7 +334,6 @@ fn a_folder_that_is_none_is_said_by_every_action() {
         &["memory", "show", "x"],
         &["memory", "match", "--task", "x", "--agent", "developer"],
         &add,
-        &["memory", "edit", "x"],
         &["memory", "stats"],
         &["memory", "retire", "x"],
     ] {

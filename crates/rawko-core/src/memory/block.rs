@@ -1,6 +1,6 @@
 //! The text that gives an agent its memories, at the end of its system prompt.
 //!
-//! Owns the form (`docs/spec/memory.md`, "Injection") and what of a body is given. A memory was written by an earlier run, or came with a clone: its body is fenced as
+//! Owns the form (`docs/memory.md#injection`) and what of a body is given. A memory was written by an earlier run, or came with a clone: its body is fenced as
 //! data, its title and discoverer are held to one harmless line, and the text before it says what memories are.
 
 use std::collections::BTreeMap;
@@ -60,9 +60,9 @@ fn entry(one: &Chosen, body: &str, text: &mut String) {
     if !one.contradictions.is_empty() {
         text.push_str(&format!("*Discovered at: {}*\n", date(header.discovered_at)));
         for other in &one.contradictions {
-            let told = if other.shown { "told here too" } else { "not told here" };
+            let given = if other.shown { "given here too" } else { "not given here" };
             let title = line(&other.title);
-            text.push_str(&format!("*Contradicted by: {title} ({}, {told})*\n", date(other.discovered_at)));
+            text.push_str(&format!("*Contradicted by: {title} ({}, {given})*\n", date(other.discovered_at)));
         }
     }
     if let Some(sentence) = one.staleness.summary() {

@@ -1,4 +1,4 @@
-//! The examples of `docs/spec/memory.md`, carried out. Where the specification's own figures do not follow from its rules, the snapshot's
+//! The examples of `docs/memory.md`, carried out. Where the specification's own figures do not follow from its rules, the snapshot's
 //! notes say why.
 
 use std::collections::BTreeMap;
@@ -91,10 +91,10 @@ fn example_1_a_task_with_matching_memories() {
     // The specification's sums (40, 35, 35) do not follow from its rules:
     // - It shows the OAuth and the middleware memory as discovered by developer, who is the agent, and leaves out their 10 for that.
     // - It gives OAuth 15 for words. By its rule, a word of the task that the title holds as a substring, there are four: "OAuth" and
-    //   "auth" in "oauth2", "integration", and "to" in "too", which is 20. Compared as words, as docs/spec/memory.md decides, only
+    //   "auth" in "oauth2", "integration", and "to" in "too", which is 20. Compared as words, as docs/memory.md decides, only
     //   "integration" is shared: 5.
     // - It gives JWT 10. "auth" is in "authentication" as a substring, once, which would be 5; as words nothing is shared: 0.
-    // By docs/spec/memory.md they have 40, 25 and 45. The order is the specification's all the same: a memory that the agent's name alone finds,
+    // By docs/memory.md they have 40, 25 and 45. The order is the specification's all the same: a memory that the agent's name alone finds,
     // its "weak match", comes after those that the task finds.
     insta::assert_snapshot!(explained(&memories, "Add OAuth integration to existing auth system", 3));
 }

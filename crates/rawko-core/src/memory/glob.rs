@@ -1,4 +1,4 @@
-//! Two readings of `*` and `?`: over a text, unanchored, as `docs/spec/memory.md` decides it for `whenToUse`; and over the path of a file, as
+//! Two readings of `*` and `?`: over a text, unanchored, as `docs/memory.md` decides it for `whenToUse`; and over the path of a file, as
 //! `paths` are written.
 
 use regex::{Regex, RegexBuilder};

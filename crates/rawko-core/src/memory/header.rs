@@ -265,7 +265,7 @@ impl Reader {
                 let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
                 if line.chars().count() > MAX_TITLE {
                     let message = format!("the title is longer than {MAX_TITLE} characters");
-                    self.warn("title", message, "shorten it; only its beginning is told");
+                    self.warn("title", message, "shorten it; only its beginning is given");
                 }
                 Some(line.chars().take(MAX_TITLE).collect())
             }

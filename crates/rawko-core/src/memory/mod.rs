@@ -1,4 +1,4 @@
-//! Memories: what earlier runs found out, and which of it the next agent is given (`docs/spec/memory.md`).
+//! Memories: what earlier runs found out, and which of it the next agent is given (`docs/memory.md`).
 //!
 //! ```text
 //! front matter ─▶ header ─▶ pattern ─┐

@@ -1,6 +1,6 @@
 //! One `whenToUse` pattern: how it is read, and whether it matches.
 //!
-//! Owns `docs/spec/memory.md`'s four readings. Which one a pattern has depends on its characters alone, never on what it is
+//! Owns `docs/memory.md`'s four readings. Which one a pattern has depends on its characters alone, never on what it is
 //! matched against. Regular expressions run in linear time and are refused above a size, so that a memory from a
 //! stranger can cost little; what is refused, or is no expression, is looked for as it is written.
 
@@ -325,7 +325,7 @@ fn expression(text: &str, reading: Reading) -> (Form, Option<String>) {
     }
 }
 
-/// The expression that is compiled for `text`: in `docs/spec/memory.md` "auth | login" has blanks around the bar that are not meant, and an empty
+/// The expression that is compiled for `text`: in `docs/memory.md` "auth | login" has blanks around the bar that are not meant, and an empty
 /// alternative would match everything. `None` where other syntax may give them a meaning.
 fn alternatives(text: &str) -> Option<String> {
     let has_other = |part: &str| part.contains(['\\', '[', '(', '+', '^', '$', '*', '?', '{']);

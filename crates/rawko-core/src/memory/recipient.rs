@@ -52,7 +52,7 @@ impl Recipient {
     }
 }
 
-/// The tags of the built-in agents (`docs/spec/memory.md`, "Agent tags").
+/// The tags of the built-in agents (`docs/memory.md#agent-tags`).
 fn builtin_tags(agent: &str) -> &'static [&'static str] {
     match agent {
         "planner" => &["planning", "structure", "analysis"],

@@ -1,4 +1,4 @@
-//! How much a memory matters to an execution: the weights of `docs/spec/memory.md`, "Score", every component kept.
+//! How much a memory matters to an execution: the weights of `docs/memory.md#score`, every component kept.
 //!
 //! Owns the weights and the bounds. Words count once each, by stem, and stop words not at all; the sum of all components is
 //! held between 0 and 100 at the end alone, so that the parts always show how it came about.

@@ -365,12 +365,12 @@ impl<'a> Ranking<'a> {
         // By path, so that a partner brings its own matches along.
         let by_path: BTreeMap<&str, Ranked<'a>> =
             ranked.iter().map(|ranked| (ranked.memory.path.as_str(), ranked.clone())).collect();
-        let mut told: BTreeSet<&str> = BTreeSet::new();
+        let mut given: BTreeSet<&str> = BTreeSet::new();
         // What matches nothing is given beside what it contradicts where a place is left: a memory that names others must not push out what
         // matches.
         let mut unmatched: Vec<(usize, Ranked<'a>)> = Vec::new();
         for (at, one) in ranked.iter().enumerate() {
-            if told.contains(one.memory.path.as_str()) {
+            if given.contains(one.memory.path.as_str()) {
                 continue;
             }
             if places == 0 {
@@ -386,26 +386,26 @@ impl<'a> Ranking<'a> {
                 }
             }
             for member in group {
-                if places > 0 && told.insert(&member.memory.path) {
+                if places > 0 && given.insert(&member.memory.path) {
                     places -= 1;
                     chosen.push(member.into_chosen(found));
                 }
             }
         }
-        for (shift, (at, one)) in self.with_a_place(unmatched, places, &mut told).into_iter().enumerate() {
+        for (shift, (at, one)) in self.with_a_place(unmatched, places, &mut given).into_iter().enumerate() {
             chosen.insert((at + shift + 1).min(chosen.len()), one.into_chosen(found));
         }
         for (rank, one) in beyond {
             self.leave_out(one.memory, Reason::NoPlace { rank }, Some(one.score), one.matches);
         }
-        self.left_out.retain(|left| !told.contains(left.path.as_str()));
+        self.left_out.retain(|left| !given.contains(left.path.as_str()));
         self.left_out
             .sort_by(|a, b| a.reason.order().cmp(&b.reason.order()).then_with(|| a.path.cmp(&b.path)));
         for one in &mut chosen {
             let helped =
                 self.around.feedback.get(&one.memory.path).is_some_and(|feedback| feedback.helped > 0);
             one.unconfirmed = one.memory.header.status == Confirmation::Proposed && !helped;
-            one.contradictions = self.contradictions(&one.memory, &told);
+            one.contradictions = self.contradictions(&one.memory, &given);
         }
         Selection { chosen, unmet: Unmet::of(&self.left_out), left_out: self.left_out }
     }
@@ -413,10 +413,10 @@ impl<'a> Ranking<'a> {
     /// Memories that contradict `memory` and may be given beside it, the newest first. They do not depend on what is given already, so that
     /// those in the shortlist are the ones.
     fn partners(&self, memory: &Memory) -> Vec<&'a Memory> {
-        let may_be_told = |other: &&Memory| {
+        let may_be_given = |other: &&Memory| {
             self.is_alive(other) && other.header.effective_importance() >= self.recipient.min_importance
         };
-        let mut partners: Vec<&Memory> = self.conflicts.of(memory).into_iter().filter(may_be_told).collect();
+        let mut partners: Vec<&Memory> = self.conflicts.of(memory).into_iter().filter(may_be_given).collect();
         partners.sort_by(|a, b| {
             let dates = b.header.discovered_at.cmp(&a.header.discovered_at);
             dates.then_with(|| a.path.cmp(&b.path))
@@ -430,9 +430,9 @@ impl<'a> Ranking<'a> {
         &self,
         unmatched: Vec<(usize, Ranked<'a>)>,
         places: usize,
-        told: &mut BTreeSet<&'a str>,
+        given: &mut BTreeSet<&'a str>,
     ) -> Vec<(usize, Ranked<'a>)> {
-        let new = unmatched.into_iter().filter(|(_, one)| told.insert(&one.memory.path));
+        let new = unmatched.into_iter().filter(|(_, one)| given.insert(&one.memory.path));
         new.take(places).collect()
     }
 
@@ -442,14 +442,14 @@ impl<'a> Ranking<'a> {
         Ranked { memory, score, words: Vec::new(), matches: Vec::new(), fits: Fits::Task }
     }
 
-    fn contradictions(&self, memory: &Memory, told: &BTreeSet<&str>) -> Vec<Contradiction> {
+    fn contradictions(&self, memory: &Memory, given: &BTreeSet<&str>) -> Vec<Contradiction> {
         let others = self.conflicts.of(memory).into_iter().filter(|other| self.is_alive(other));
         let mut all: Vec<Contradiction> = others
             .map(|other| Contradiction {
                 path: other.path.clone(),
                 title: other.header.title.clone(),
                 discovered_at: other.header.discovered_at,
-                shown: told.contains(other.path.as_str()),
+                shown: given.contains(other.path.as_str()),
             })
             .collect();
         // Those that are given first, then the newest: what is said of them must not fill the prompt.

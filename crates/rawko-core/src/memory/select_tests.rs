@@ -40,7 +40,7 @@ fn check(memories: &[Memory], options: &Value, chosen: &[&str], left_out: &[(&st
 }
 
 #[test]
-fn the_best_are_told() {
+fn the_best_are_given() {
     let memories = [
         memory("low", json!({"importance": "low"})),
         memory("critical", json!({"importance": "critical"})),
@@ -98,7 +98,7 @@ fn among_equals_the_newer_comes_first_and_then_the_path() {
 }
 
 #[test]
-fn what_is_superseded_or_expired_is_never_told() {
+fn what_is_superseded_or_expired_is_never_given() {
     let memories = [
         memory("old.md", json!({"importance": "critical"})),
         memory("new.md", json!({"supersedes": ["old"]})),

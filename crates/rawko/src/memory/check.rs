@@ -56,10 +56,10 @@ pub(super) fn check(store: &MemoryStore, now: Timestamp) -> Vec<Report> {
                     let names: Vec<&str> = circle.iter().map(|one| memories[*one].path.as_str()).collect();
                     let message = match names.len() {
                         2 => format!(
-                            "this memory and `{reference}` supersede each other: neither is ever told"
+                            "this memory and `{reference}` supersede each other: neither is ever given"
                         ),
                         _ => format!(
-                            "`supersedes` leads in a circle ({}): none of them is ever told",
+                            "`supersedes` leads in a circle ({}): none of them is ever given",
                             names.join(", ")
                         ),
                     };
@@ -69,9 +69,9 @@ pub(super) fn check(store: &MemoryStore, now: Timestamp) -> Vec<Report> {
         }
         for other in silenced.get(&at).into_iter().flatten() {
             let other = &memories[*other].path;
-            let message = format!("has expired and still supersedes {other}: neither is told");
+            let message = format!("has expired and still supersedes {other}: neither is given");
             let help = format!(
-                "take {other} out of `supersedes` to have it told again; else let it expire too (`expiresAt`), or remove its file"
+                "take {other} out of `supersedes` to have it given again; else let it expire too (`expiresAt`), or remove its file"
             );
             say(memory, "supersedes", message, &help);
         }
@@ -90,7 +90,7 @@ pub(super) fn check(store: &MemoryStore, now: Timestamp) -> Vec<Report> {
         });
         if let (true, Some(other)) = (is_alive(&at), namesake) {
             let message = format!(
-                "has the same title as {}: both are told, as contradicting each other",
+                "has the same title as {}: both are given, as contradicting each other",
                 memories[*other].path
             );
             let help = "join them, retitle one, or let one supersede the other";
@@ -136,10 +136,10 @@ fn silenced(memories: &[Memory], edges: &[Vec<usize>], now: Timestamp) -> BTreeM
     let superseded: BTreeSet<usize> = edges.iter().flatten().copied().collect();
     let (expired, others): (Vec<usize>, Vec<usize>) = (0..memories.len()).partition(is_expired);
     // Over any number of steps: a memory that is given replaces all of them.
-    let mut told: Vec<usize> = others.into_iter().filter(|at| !superseded.contains(at)).collect();
+    let mut given: Vec<usize> = others.into_iter().filter(|at| !superseded.contains(at)).collect();
     let mut replaced: BTreeSet<usize> = BTreeSet::new();
-    while let Some(at) = told.pop() {
-        told.extend(edges[at].iter().filter(|other| replaced.insert(**other)));
+    while let Some(at) = given.pop() {
+        given.extend(edges[at].iter().filter(|other| replaced.insert(**other)));
     }
     let of = |at: usize| {
         let others = edges[at].iter().filter(|other| !is_expired(other) && !replaced.contains(other));

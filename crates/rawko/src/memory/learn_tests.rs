@@ -135,7 +135,7 @@ fn writers_wait_for_each_other() {
 }
 
 #[test]
-fn who_cannot_wait_is_told() {
+fn a_writer_that_cannot_wait_gets_an_error() {
     let project = Project::new();
     project.memory("port.md", "Port", "auth", "");
     let store = project.store().with_patience(Duration::from_millis(20));
@@ -148,15 +148,15 @@ fn who_cannot_wait_is_told() {
 }
 
 #[test]
-fn many_retired_ones_hide_none_that_is_told() {
+fn many_retired_ones_hide_none_that_is_given() {
     let project = Project::new();
     for number in 0..60 {
         project.memory(&format!("old-{number}.md"), "Port x x", "x", "expiresAt: 2020-01-01\n");
     }
     // Less like it than all of them.
-    project.memory("told.md", "Port", "auth", "");
+    project.memory("given.md", "Port", "auth", "");
     assert_eq!(
         project.store().learn(&port(), "again").unwrap(),
-        Learned::NotedOn { path: "told.md".to_owned() }
+        Learned::NotedOn { path: "given.md".to_owned() }
     );
 }

@@ -54,7 +54,7 @@ impl Report {
 impl Report {
     /// The same without the word that says how much it matters, for those who say that themselves.
     #[must_use]
-    pub fn told(&self) -> String {
+    pub fn line(&self) -> String {
         let word = self.word();
         let all = self.to_string();
         all.strip_prefix(word).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(&all).to_owned()
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn each_part_is_one_line() {
         let report = Report::error("a\nerror: b.md", "is\twrong", "mend it").at(2, 1);
-        let told = "is\\twrong\n  --> .rawko/memories/a\\nerror: b.md:2:1\n  = help: mend it";
-        assert_eq!((report.told().as_str(), report.to_string()), (told, format!("error: {told}")));
+        let line = "is\\twrong\n  --> .rawko/memories/a\\nerror: b.md:2:1\n  = help: mend it";
+        assert_eq!((report.line().as_str(), report.to_string()), (line, format!("error: {line}")));
     }
 }

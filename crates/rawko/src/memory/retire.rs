@@ -27,7 +27,7 @@ impl MemoryStore {
     pub fn retire(&self, path: &str, at: Timestamp) -> Result<Retirement, WriteError> {
         let _lock = self.lock()?;
         let Inventory { memories, .. } = self.inventory();
-        if let Some(reason) = untold(&memories, path, at) {
+        if let Some(reason) = not_given(&memories, path, at) {
             return Ok(Retirement::Already(reason));
         }
         let text = self.to_change(path)?;
@@ -50,7 +50,7 @@ impl MemoryStore {
     pub fn proposed(&self, now: Timestamp) -> Vec<Memory> {
         let all = self.inventory().memories;
         let is_open = |memory: &&Memory| {
-            memory.header.status == Confirmation::Proposed && untold(&all, &memory.path, now).is_none()
+            memory.header.status == Confirmation::Proposed && not_given(&all, &memory.path, now).is_none()
         };
         all.iter().filter(is_open).cloned().collect()
     }
@@ -58,14 +58,14 @@ impl MemoryStore {
     /// Notes in the memory `new` that it takes the place of `old`. Both files stay.
     ///
     /// # Errors
-    /// [`WriteError::Untold`] where `new` is not given itself; else where there is no memory `new`, or its file cannot be changed.
+    /// [`WriteError::NotGiven`] where `new` is not given itself; else where there is no memory `new`, or its file cannot be changed.
     pub fn supersede(&self, old: &Memory, new: &Memory, now: Timestamp) -> Result<Retirement, WriteError> {
         let path = &new.path;
         let _lock = self.lock()?;
         let Inventory { memories, .. } = self.inventory();
-        if let Some(reason) = untold(&memories, path, now) {
+        if let Some(reason) = not_given(&memories, path, now) {
             let instead = told_instead(&memories, path, now).filter(|instead| *instead != old.path);
-            return Err(WriteError::Untold { path: path.clone(), reason, instead });
+            return Err(WriteError::NotGiven { path: path.clone(), reason, instead });
         }
         let keys = referred_keys(&old.path, &old.header.title);
         // As it is now: another process may have written since `new` was read.
@@ -83,7 +83,7 @@ impl MemoryStore {
 }
 
 /// Why a memory is given to no agent, whatever the task.
-fn untold(memories: &[Memory], path: &str, now: Timestamp) -> Option<Reason> {
+fn not_given(memories: &[Memory], path: &str, now: Timestamp) -> Option<Reason> {
     if let Some(by) = superseded(memories).get(path) {
         return Some(Reason::Superseded { by: (*by).to_owned() });
     }
@@ -96,7 +96,7 @@ fn told_instead(memories: &[Memory], path: &str, now: Timestamp) -> Option<Strin
     let by = superseded(memories);
     // A circle has no end.
     let last = (0..=memories.len()).try_fold(path, |at, _| by.get(at).copied().ok_or(at)).err()?;
-    (last != path && untold(memories, last, now).is_none()).then(|| last.to_owned())
+    (last != path && not_given(memories, last, now).is_none()).then(|| last.to_owned())
 }
 
 #[cfg(test)]

@@ -20,9 +20,9 @@ fn what_takes_the_place_of_another_must_be_told_itself() {
     };
     // What takes its place, why that is not given, and what is given instead of it.
     let check = |old: &str, new: &str, by: Option<&str>, expected: Option<&str>| {
-        let before = project.told("auth");
+        let before = project.given("auth");
         match supersede(old, new).unwrap_err() {
-            WriteError::Untold { path, reason, instead } => {
+            WriteError::NotGiven { path, reason, instead } => {
                 let reason_by = match &reason {
                     Reason::Superseded { by } => Some(by.as_str()),
                     _ => None,
@@ -31,7 +31,7 @@ fn what_takes_the_place_of_another_must_be_told_itself() {
             }
             other => panic!("{other}"),
         }
-        assert_eq!(project.told("auth"), before);
+        assert_eq!(project.given("auth"), before);
     };
     check("a.md", "b.md", Some("a.md"), None);
     // Over another one.
@@ -50,7 +50,7 @@ fn what_takes_the_place_of_another_must_be_told_itself() {
     let expired = store.retire("old.md", NOW).unwrap();
     assert!(matches!(expired, Retirement::Already(Reason::Expired { at }) if at < NOW), "{expired:?}");
     assert!(fs::read_to_string(store.folder().join("old.md")).unwrap().contains("expiresAt: 2020-01-01\n"));
-    assert_eq!(project.told("auth"), ["new.md"]);
+    assert_eq!(project.given("auth"), ["new.md"]);
     // One by hand that has no end is refused too, and does not take for ever.
     project.memory("x.md", "X", "auth", "supersedes: [y]\n");
     project.memory("y.md", "Y", "auth", "supersedes: [x]\n");
@@ -78,7 +78,7 @@ fn circles_of_any_length_are_found() {
 }
 
 #[test]
-fn what_an_expired_memory_keeps_silent_is_told() {
+fn what_an_expired_memory_keeps_silent_is_given() {
     let project = Project::new();
     let expired = "expiresAt: 2026-01-01\n";
     project.memory("a.md", "A", "auth", &format!("supersedes: [b, c, d, e]\n{expired}"));
@@ -94,6 +94,6 @@ fn what_an_expired_memory_keeps_silent_is_told() {
     let store = project.store();
     assert_eq!(store.silenced_by("a.md", NOW), ["b.md"]);
     assert!(store.silenced_by("g.md", NOW).is_empty() && store.silenced_by("none.md", NOW).is_empty());
-    let said = |name: &str| format!("a.md:7 has expired and still supersedes {name}: neither is told");
+    let said = |name: &str| format!("a.md:7 has expired and still supersedes {name}: neither is given");
     holds(&store.check(NOW), &[&said("b.md")]);
 }

@@ -57,7 +57,7 @@ impl Project {
     }
 
     /// The paths of what a task is given.
-    pub(super) fn told(&self, task: &str) -> Vec<String> {
+    pub(super) fn given(&self, task: &str) -> Vec<String> {
         self.recall(task).selection.chosen.into_iter().map(|one| one.memory.path).collect()
     }
 }
@@ -171,7 +171,7 @@ fn what_may_not_be_read_is_reported() {
     assert_eq!(project.store().inventory().memories.len(), 3);
     let inventory = with_modes(&[(&folder, 0o000)], || project.store().inventory()).unwrap();
     holds(&inventory.reports, &["dir cannot be read"]);
-    assert_eq!(project.told("auth").len(), 3);
+    assert_eq!(project.given("auth").len(), 3);
 }
 
 #[test]
@@ -186,7 +186,7 @@ fn a_folder_that_may_not_be_read_says_so_and_is_not_written_to() {
     holds(&inventory.reports, &[" cannot be read: Permission denied"]);
     assert_eq!((recall.reports, recall.total), (inventory.reports, 0));
     assert!(refused.to_string().starts_with(".rawko/memories cannot be read: "), "{refused}");
-    assert_eq!(project.told("auth"), ["a.md"]);
+    assert_eq!(project.given("auth"), ["a.md"]);
 }
 
 /// What `work` makes while files have other modes, as a user whom these restrict. `None` where that is not possible:
@@ -243,11 +243,11 @@ fn new_memories_never_take_the_place_of_others() {
             .unwrap()
             .contains("/.feedback.jsonl\n")
     );
-    assert_eq!(project.told("Show the price").len(), 2);
+    assert_eq!(project.given("Show the price").len(), 2);
 }
 
 #[test]
-fn retired_memories_stay_and_are_never_told() {
+fn retired_memories_stay_and_are_never_given() {
     let project = Project::new();
     project.memory("a.md", "A", "auth", "# mine\nown: 1\n");
     project.memory("b.md", "B", "auth", "");
@@ -261,7 +261,7 @@ fn retired_memories_stay_and_are_never_told() {
     );
     let one = |name: &str| store.find(name).remove(0);
     assert_eq!(store.supersede(&one("B"), &one("C"), NOW).unwrap(), Retirement::Done);
-    assert_eq!(project.told("auth"), ["c.md"]);
+    assert_eq!(project.given("auth"), ["c.md"]);
     assert!(matches!(store.retire("d.md", NOW), Err(WriteError::NotFound { .. })));
     assert!(store.note("c.md", "found again by tester in s1").unwrap());
     assert!(!store.note("c.md", "found again by tester in s1").unwrap());
@@ -303,13 +303,13 @@ fn what_is_told_as_contradicting_is_checked_too() {
     project.memory("a.md", "Ports", "auth", "");
     project.memory("b.md", "ports", "nothing", "paths: ['lib/**']\n");
     let recall = project.recall("auth");
-    let told: Vec<(&str, bool, f64)> = recall
+    let given: Vec<(&str, bool, f64)> = recall
         .selection
         .chosen
         .iter()
         .map(|one| (one.memory.path.as_str(), one.staleness.nothing_left, one.score.staleness))
         .collect();
-    assert_eq!(told, [("a.md", false, 0.0), ("b.md", true, -15.0)]);
+    assert_eq!(given, [("a.md", false, 0.0), ("b.md", true, -15.0)]);
     assert!(
         recall.block.contains("*Careful: nothing is left at the paths it speaks of*"),
         "{}",
@@ -374,10 +374,10 @@ fn uses_are_remembered() {
     let project = Project::new();
     project.memory("a.md", "A", "auth", "");
     project.memory("b.md", "B", "auth", "");
-    assert_eq!(project.told("auth"), ["a.md", "b.md"]);
+    assert_eq!(project.given("auth"), ["a.md", "b.md"]);
     project.store().record_uses(&[one_use("a.md", false), one_use("b.md", true)]).unwrap();
     project.store().record_uses(&[one_use("b.md", true)]).unwrap();
-    assert_eq!(project.told("auth"), ["b.md", "a.md"]);
+    assert_eq!(project.given("auth"), ["b.md", "a.md"]);
     let path = project.store().folder().join(".feedback.jsonl");
     fs::write(&path, format!("{}not json\n\n", fs::read_to_string(&path).unwrap())).unwrap();
     let (all, reports) = project.store().feedback();
@@ -392,7 +392,7 @@ fn an_expression_that_would_blow_up_costs_no_time() {
     project.memory("large.md", "Large", "'(((x{1,99}){1,99}){1,99}){1,99}'", "");
     project.memory("words.md", "Words", "exes", "");
     let begun = std::time::Instant::now();
-    assert_eq!(project.told(&format!("{} exes", "x".repeat(15_000))), ["words.md"]);
+    assert_eq!(project.given(&format!("{} exes", "x".repeat(15_000))), ["words.md"]);
     // With backtracking the age of the universe would not do.
     assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
     holds(&project.store().check(NOW), &["large.md:3 the pattern `(((x{1,99})"]);

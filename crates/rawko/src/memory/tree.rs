@@ -351,6 +351,6 @@ mod tests {
         }
         let tree = Tree::new(&project);
         let found = (0..=MAX_FOLDERS).filter(|folder| tree.has(&format!("{folder}/*.css")));
-        assert_eq!(found.collect::<Vec<_>>(), [MAX_FOLDERS], "beyond the bound it cannot be told");
+        assert_eq!(found.collect::<Vec<_>>(), [MAX_FOLDERS], "beyond the bound it is not known");
     }
 }

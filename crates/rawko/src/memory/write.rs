@@ -141,8 +141,8 @@ pub enum WriteError {
         path: String,
     },
     /// It was to take the place of another, and is not given itself.
-    #[error("`{path}` cannot take the place of another: it is told to nobody itself ({})", reason.sentence())]
-    Untold {
+    #[error("`{path}` cannot take the place of another: it is not given itself ({})", reason.sentence())]
+    NotGiven {
         /// The memory.
         path: String,
         /// Why it is not given.

@@ -1,4 +1,4 @@
-//! Goes on after the end of a session's task (`docs/spec/sessions.md`, "Continue"): the next task, or the same one with
+//! Goes on after the end of a session's task (`docs/sessions.md#continue-with-the-next-task`): the next task, or the same one with
 //! higher limits.
 
 use std::sync::Arc;

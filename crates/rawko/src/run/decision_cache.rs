@@ -1,4 +1,4 @@
-//! Caches decisions of the arbiter, for the same question in a later run (`docs/spec/arbiter.md`, point 4).
+//! Caches decisions of the arbiter, for the same question in a later run (`docs/arbiter.md#cache`).
 //!
 //! Owns the files `KEY.json` in the user's cache directory: one decision each, readable only by the user. They are
 //! never stored in a project, because a clone must not bring decisions with it. The core decides when two questions are

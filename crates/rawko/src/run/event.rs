@@ -1,5 +1,5 @@
 //! The live events of a run: the notes of the core, and around them what only a live session has. The SDK's stream,
-//! `stream-json` and the terminal all use them (`docs/spec/cli.md`). They are projections: nothing is decided by them.
+//! `stream-json` and the terminal all use them (`docs/cli.md`). They are projections: nothing is decided by them.
 
 use rawko_core::session::{Note, Outcome, Session, SoFar};
 use rawko_core::setup::{ProjectContext, RunLimits};

@@ -136,7 +136,7 @@ impl Performer {
     /// Replaces the permissions after a reload.
     pub(crate) fn grant(&self, agents: &BTreeMap<String, AgentSetup>) {
         *self.grants.lock().unwrap_or_else(PoisonError::into_inner) = grants_of(agents);
-        self.memory.tell(agents);
+        self.memory.set_recipients(agents);
     }
 
     /// Stops running tool calls, without waiting.

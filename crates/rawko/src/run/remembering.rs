@@ -44,7 +44,7 @@ pub(crate) struct RunMemory {
     defaults: (u32, Importance),
     recipients: Mutex<BTreeMap<String, Recipient>>,
     /// Problems that the run has reported: once is enough.
-    told: Mutex<BTreeSet<String>>,
+    reported: Mutex<BTreeSet<String>>,
 }
 
 impl RunMemory {
@@ -56,14 +56,14 @@ impl RunMemory {
         agents: &BTreeMap<String, AgentSetup>,
     ) -> Arc<Self> {
         let store = store.with_patience(PATIENCE);
-        let (recipients, told) = (Mutex::default(), Mutex::default());
-        let memory = Self { project, store, session, task, defaults, recipients, told };
-        memory.tell(agents);
+        let (recipients, reported) = (Mutex::default(), Mutex::default());
+        let memory = Self { project, store, session, task, defaults, recipients, reported };
+        memory.set_recipients(agents);
         Arc::new(memory)
     }
 
     /// The agents that are given memories, from now on.
-    pub(crate) fn tell(&self, agents: &BTreeMap<String, AgentSetup>) {
+    pub(crate) fn set_recipients(&self, agents: &BTreeMap<String, AgentSetup>) {
         let (max, minimum) = self.defaults;
         let of = |(name, agent): (&String, &AgentSetup)| {
             (name.clone(), Recipient::of(&agent.config, max, minimum))
@@ -100,15 +100,15 @@ impl RunMemory {
             score: one.score.total,
             files: files_of(&one.memory.header),
         });
-        let problems = self.untold(recall.reports.iter().map(Report::told));
+        let problems = self.unreported(recall.reports.iter().map(Report::line));
         let unmet = recall.selection.unmet;
         Recalled { block: recall.block, memories: memories.collect(), unmet, problems }
     }
 
     /// Those of these problems that the run has not reported, and how many more there are.
-    fn untold(&self, problems: impl Iterator<Item = String>) -> Vec<String> {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut new: Vec<String> = problems.filter(|problem| told.insert(problem.clone())).collect();
+    fn unreported(&self, problems: impl Iterator<Item = String>) -> Vec<String> {
+        let mut reported = self.reported.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut new: Vec<String> = problems.filter(|problem| reported.insert(problem.clone())).collect();
         let more = new.len().saturating_sub(MAX_PROBLEMS);
         new.truncate(MAX_PROBLEMS);
         if more > 0 {

@@ -1,4 +1,4 @@
-//! Resumes a session where its journal ends (`docs/spec/sessions.md`, "Resume").
+//! Resumes a session where its journal ends (`docs/sessions.md#resume-an-interrupted-run`).
 
 use std::collections::BTreeMap;
 use std::path::Path;

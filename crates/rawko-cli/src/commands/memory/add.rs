@@ -144,7 +144,7 @@ fn problem(workspace: &Workspace, text: &str, path: &str) -> Option<Value> {
     let line = clean_line(&format!("the pattern `{text}` {problem}"));
     // A closed standard error is no failure.
     let _ = workspace.console.write_error(&format!(
-        "{} {line}\n  {} rawko memory edit {}\n",
+        "{} {line}\n  {} edit {}\n",
         paint.warning("warning:"),
         paint.hint("hint:"),
         clean_line(path)

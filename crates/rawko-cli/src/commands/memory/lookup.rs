@@ -19,7 +19,7 @@ pub(super) fn find(store: &MemoryStore, name: &str) -> Result<Memory, Failure> {
         (None, _) => Err(match unreadable(store, name) {
             Some(Report { path, message, help, line, .. }) => {
                 // One without a line is a folder, a link or too large: nothing for an editor.
-                let edit = line.map(|_| format!("\nrawko memory edit {path}")).unwrap_or_default();
+                let edit = line.map(|_| format!("\nedit {path}")).unwrap_or_default();
                 Failure::new(Exit::Failed, format!("{FOLDER}/{path} cannot be used: {message}"))
                     .with_hint(format!("{help}{edit}"))
             }
@@ -53,11 +53,11 @@ pub(super) fn refused(error: WriteError) -> Failure {
             "read it: rawko memory show {path}\nwrite yours all the same with --force, or in its place with --supersedes {path}"
         )),
         WriteError::NotFound { .. } => Failure::usage(message).with_hint("`rawko memory list` names them all"),
-        WriteError::Untold { path, reason, instead } => {
+        WriteError::NotGiven { path, reason, instead } => {
             Failure::usage(message).with_hint(what_else(&path, &reason, instead.as_deref()))
         }
         WriteError::Form { path, .. } => Failure::new(Exit::Failed, message)
-            .with_hint(format!("rawko memory edit {path}")),
+            .with_hint(format!("edit {path}")),
         WriteError::Busy => Failure::new(Exit::Failed, message)
             .with_hint("another rawko may be stopped there: go on with it or end it, then try again"),
         WriteError::Folder(report) => Failure::new(Exit::Failed, message).with_hint(report.help),
@@ -69,13 +69,13 @@ pub(super) fn refused(error: WriteError) -> Failure {
 /// What to do where a memory that is not given should take the place of another.
 fn what_else(path: &str, reason: &Reason, instead: Option<&str>) -> String {
     match (reason, instead) {
-        (_, Some(instead)) => format!("name what is told in its place: --superseded-by {instead}"),
-        (Reason::Superseded { by }, None) => format!(
-            "take {path} out of `supersedes` in {by} first: rawko memory edit {by}\nor name another with --superseded-by"
-        ),
-        (Reason::Expired { .. }, None) => format!(
-            "remove or change its `expiresAt` first: rawko memory edit {path}\nor name another with --superseded-by"
-        ),
+        (_, Some(instead)) => format!("name what is given in its place: --superseded-by {instead}"),
+        (Reason::Superseded { by }, None) => {
+            format!("take {path} out of `supersedes` in {by} first\nor name another with --superseded-by")
+        }
+        (Reason::Expired { .. }, None) => {
+            format!("remove or change its `expiresAt` in {path} first\nor name another with --superseded-by")
+        }
         (Reason::NoPlace { .. } | Reason::TooUnimportant | Reason::TooWeak | Reason::NoMatch, None) => {
             "name another with --superseded-by".to_owned()
         }

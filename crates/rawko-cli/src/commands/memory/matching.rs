@@ -118,10 +118,10 @@ fn as_text(arguments: &MatchArgs, recall: &Recall, paint: Paint) -> String {
             row("warning", &sentence);
         }
         for other in &one.contradictions {
-            let told = if other.shown { "told too" } else { "not told" };
+            let given = if other.shown { "given too" } else { "not given" };
             row(
                 "contrary",
-                &format!("{} ({}, {}, {told})", other.title, other.path, day(other.discovered_at)),
+                &format!("{} ({}, {}, {given})", other.title, other.path, day(other.discovered_at)),
             );
         }
     }
@@ -129,7 +129,7 @@ fn as_text(arguments: &MatchArgs, recall: &Recall, paint: Paint) -> String {
         text.push_str(&format!("\n{}{}\n", others[..1].to_uppercase(), &others[1..]));
     }
     if !selection.left_out.is_empty() {
-        let heading = if arguments.explain { "Not told:" } else { "Not told, of those that came near:" };
+        let heading = if arguments.explain { "Not given:" } else { "Not given, of those that came near:" };
         text.push_str(&format!("\n{heading}\n"));
         for one in &selection.left_out {
             text.push_str(&format!("  {}\n", left(one)));

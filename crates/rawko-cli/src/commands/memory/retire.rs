@@ -68,16 +68,15 @@ pub(super) fn retire(
         let path = clean_line(&old.path);
         let why = reason.sentence();
         workspace.console.line(&clean_line(&match changed {
-            true => format!("{path} is told no more ({why}); its file stays"),
-            false => format!("{path} was told no more before ({why}); nothing was changed"),
+            true => format!("{path} is not given any more ({why}); its file stays"),
+            false => format!("{path} was retired before ({why}); nothing was changed"),
         }))?;
         if !silenced.is_empty() {
             let names = silenced.join(", ");
             let paint = workspace.console.error_paint();
-            let line = clean_line(&format!("it still supersedes {names}: neither is told now"));
-            let hint = clean_line(&format!(
-                "to have that told again, take it out of `supersedes`: rawko memory edit {path}"
-            ));
+            let line = clean_line(&format!("it still supersedes {names}: neither is given now"));
+            let hint =
+                clean_line(&format!("to have that given again, take it out of `supersedes` in {path}"));
             // A closed standard error is no failure.
             let _ = workspace.console.write_error(&format!(
                 "{} {line}\n  {} {hint}\n",

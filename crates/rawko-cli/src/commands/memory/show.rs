@@ -68,7 +68,7 @@ fn page(memory: &Memory, body: &str, feedback: &Feedback, paint: Paint) -> Strin
     row("records", header.records.iter().map(u64::to_string).collect::<Vec<_>>().join(" to "));
     if feedback.uses > 0 {
         let Feedback { uses, helped, .. } = feedback;
-        row("told", format!("{uses} times: helped {helped}, did not help {}", feedback.not_helped()));
+        row("given", format!("{uses} times: helped {helped}, did not help {}", feedback.not_helped()));
     }
     text.push_str(&format!("\n{}\n", indent(&clean(body.trim()), 2)));
     text

@@ -37,7 +37,7 @@ pub(super) fn stats(workspace: &Workspace, store: &MemoryStore, as_json: bool) -
         // The most used come first.
         let used = &rows[..rows.len() - never];
         if used.is_empty() {
-            return "no memory has been told to an agent yet\n".to_owned();
+            return "no memory has been given to an agent yet\n".to_owned();
         }
         let mut text = Rows::new(paint, used).table(&[
             ("PATH", &|(path, _, _)| path.clone()),
@@ -49,7 +49,7 @@ pub(super) fn stats(workspace: &Workspace, store: &MemoryStore, as_json: bool) -
             ("TITLE", &|(_, title, _)| shortened(title.as_deref().unwrap_or("(gone)"), TITLE_CHARS)),
         ]);
         if never > 0 {
-            text.push_str(&format!("never told: {never}\n"));
+            text.push_str(&format!("never given: {never}\n"));
         }
         text
     })?;
