@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Writes what the program of a release is made of, as CycloneDX, into the file that the first argument names. The second names the
-# target. Needs cargo-cyclonedx. `dist` plans for this file, but only a workflow of its own would write it (ADR 90).
+# target. Needs cargo-cyclonedx. `dist` plans for this file, but only a workflow of its own would write it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 out=${1:-target/distrib/rawko-cli.cdx.xml}

@@ -1,4 +1,4 @@
-//! Exit statuses and their numbers (`docs/spec/cli.md`).
+//! Exit statuses and their numbers (`docs/cli.md`).
 
 use std::process::ExitCode;
 

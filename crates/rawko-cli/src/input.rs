@@ -1,7 +1,7 @@
 //! What a task is given besides its words: piped input, files, and words written in an editor.
 //!
 //! Standard input is read where it is a pipe or a file, never from a terminal. A pipe may have been inherited from a parent
-//! process that never writes to it, as in CI, so its first byte is waited for only briefly (ADR 79).
+//! process that never writes to it, as in CI, so its first byte is waited for only briefly.
 
 use std::fs::File;
 use std::io::Read;

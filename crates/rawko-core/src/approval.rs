@@ -1,5 +1,4 @@
-//! Approvals: a person is asked for one call that the permissions do not grant (`docs/spec/tools-and-permissions.md`,
-//! "Approvals").
+//! Approvals: a person is asked for one call that the permissions do not grant (`docs/tools.md#approvals`).
 //!
 //! Calls that are denied outright are never asked for. A question names one call by its digest, so that an answer
 //! counts for that call alone.

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The kind of a failure. The machine decides by this alone whether to continue
-/// (`docs/spec/machine.md`, "Recoverable codes"; `docs/spec/providers.md`, "Errors").
+/// (`docs/machine.md#recoverable-codes`; `docs/providers.md#errors`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorCode {
@@ -48,7 +48,7 @@ pub enum ErrorCode {
 }
 
 impl ErrorCode {
-    /// Whether the machine may continue after this error (`docs/spec/machine.md`, "Recoverable codes").
+    /// Whether the machine may continue after this error (`docs/machine.md#recoverable-codes`).
     #[must_use]
     pub fn is_recoverable(self) -> bool {
         match self {
@@ -73,7 +73,7 @@ impl ErrorCode {
     }
 
     /// Whether another provider may succeed: this one refuses the key, does not serve the model, or failed even after
-    /// its retries (`docs/spec/providers.md`, "Fallback chain").
+    /// its retries (`docs/providers.md#fallback-chain`).
     #[must_use]
     pub fn is_of_provider(self) -> bool {
         match self {

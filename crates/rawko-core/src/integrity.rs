@@ -1,5 +1,4 @@
-//! What shows that a verification tested the work and not the run's own idea of it (`docs/spec/verification.md`,
-//! "Integrity").
+//! What shows that a verification tested the work and not the run's own idea of it (`docs/verification.md#integrity`).
 //!
 //! The program that runs the commands gathers the facts, and they are judged here: the commands' exit status proves the
 //! work only if the tree differs from the one the run began with, and the checks are those that were there at the

@@ -185,7 +185,7 @@ pub enum Note {
     },
 }
 
-/// How a conversation was shortened (`docs/spec/providers.md`).
+/// How a conversation was shortened (`docs/providers.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Compaction {
@@ -196,7 +196,7 @@ pub enum Compaction {
 }
 
 /// The first part of a request that differs from the agent's last one, in the order in which caches go
-/// (`docs/spec/providers.md`).
+/// (`docs/providers.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PrefixChange {
@@ -214,7 +214,7 @@ pub enum PrefixChange {
     NewConversation,
 }
 
-/// A decision with everything that explains it (`docs/spec/arbiter.md`).
+/// A decision with everything that explains it (`docs/arbiter.md`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DecisionRecord {
@@ -224,7 +224,7 @@ pub struct DecisionRecord {
     pub decision: Decision,
     /// Where it came from.
     pub source: DecisionSource,
-    /// The arbiter's input (`docs/spec/arbiter.md`); absent for a person's decision.
+    /// The arbiter's input (`docs/arbiter.md`); absent for a person's decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
     /// The model calls that led to it; the events that answer these calls hold the raw answers.
@@ -258,7 +258,7 @@ pub enum DecisionPoint {
     Evaluate,
 }
 
-/// Where a decision came from (`docs/spec/arbiter.md`).
+/// Where a decision came from (`docs/arbiter.md`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionSource {

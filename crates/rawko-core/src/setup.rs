@@ -61,7 +61,7 @@ pub struct Setup {
     pub attachments: Vec<Attachment>,
 }
 
-/// The memory of earlier runs (`docs/spec/memory.md`).
+/// The memory of earlier runs (`docs/memory.md`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MemorySetup {
@@ -84,7 +84,7 @@ pub struct ExtractSetup {
     pub max_tokens: u64,
 }
 
-/// The commands that prove that a task is done (`docs/spec/tools-and-permissions.md`, "Verified completion").
+/// The commands that prove that a task is done (`docs/verification.md`).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VerifySetup {
@@ -195,7 +195,7 @@ pub struct ArbiterSetup {
     pub most_tokens: Option<u32>,
 }
 
-/// Which of the arbiter's questions may be answered from its cache (`docs/spec/arbiter.md`, "Decision", point 4).
+/// Which of the arbiter's questions may be answered from its cache (`docs/arbiter.md#cache`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CacheUse {

@@ -82,7 +82,7 @@ pub struct ToolOutcome {
     pub duration_ms: u64,
 }
 
-/// What a call needed and its permissions do not grant (`docs/spec/tools-and-permissions.md`).
+/// What a call needed and its permissions do not grant (`docs/tools.md`).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Refusal {

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Tokens of one model call, or of several added up (`docs/spec/providers.md`, "Streams", point 5).
+/// Tokens of one model call, or of several added up (`docs/providers.md#streams`, point 5).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Usage {

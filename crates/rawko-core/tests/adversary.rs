@@ -1,5 +1,5 @@
 //! No run ends as done against its record, whatever its arbiter's model answers and in whatever mode it decides
-//! (`docs/spec/arbiter.md`, "What the decision rests on", point 4).
+//! (`docs/arbiter.md#when-complete-counts`).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -176,7 +176,7 @@ fn mid_execution_with_error() {
         last_error: Some(FailureRecord { error: failure, agent: "developer".into(), at }),
         ..state(4, history)
     };
-    // The recovery options are those of `docs/spec/arbiter.md`, "Errors", with `fallback` last, "always offered":
+    // The recovery options are those of `docs/arbiter.md#errors`, with `fallback` last, "always offered":
     // the example words them freely and leaves `fallback` out. `lastError.planStep` is the step's number (2), the
     // plan's `currentStepIndex` its position (1), as in the example.
     let example = json!({

@@ -1,4 +1,4 @@
-//! The arbiter's inputs (`docs/spec/arbiter.md`, "Inputs"), and the prompts made from them.
+//! The arbiter's inputs (`docs/arbiter.md#inputs`), and the prompts made from them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,5 +1,5 @@
 //! A COMPLETE against the record, verdicts, and what a report of failure leaves behind
-//! (`docs/spec/arbiter.md`, "What the decision rests on"; `docs/spec/machine.md`, "Transitions").
+//! (`docs/arbiter.md#what-the-decision-rests-on`; `docs/machine.md#transitions`).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,4 +1,4 @@
-//! Conversations that come near the end of the model's context window (`docs/providers.md`, "The context window").
+//! Conversations that come near the end of the model's context window (`docs/providers.md#the-context-window`).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -1,5 +1,5 @@
 //! The recorded traces: the state expected after each event, as an XState machine written from
-//! `docs/spec/machine.md` gave it.
+//! `docs/machine.md` gave it.
 
 #![allow(clippy::expect_used)]
 

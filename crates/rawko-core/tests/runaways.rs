@@ -1,5 +1,5 @@
 //! Useless work ends within 150 model calls, or within 250 where it always finds a new place for it; honest work is not
-//! disturbed (`docs/spec/tools-and-permissions.md`, "Guards").
+//! disturbed (`docs/tools.md#guards`).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

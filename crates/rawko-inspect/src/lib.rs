@@ -2,7 +2,7 @@
 //! ([`page`]). Both have the same script and show the same data, [`SessionView`], which is built from journals alone.
 //!
 //! Owns the page, its data and its server. It decides nothing about a run and changes nothing: the server answers GET.
-//! `docs/inspector.md` describes the page, ADR 70 to 72 say why it is made so.
+//! `docs/inspector.md` describes the page; `docs/adr/0070-a-page-without-a-bundler.md` says why it is made so.
 
 mod assets;
 mod diff;

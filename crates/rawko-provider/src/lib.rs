@@ -1,4 +1,4 @@
-//! Model providers: HTTP, TLS, server-sent events, keys and wire formats (`docs/spec/providers.md`).
+//! Model providers: HTTP, TLS, server-sent events, keys and wire formats (`docs/providers.md`).
 //!
 //! The only crate that holds a key, but for `rawko-copilot`, which hands one to GitHub's program. It knows nothing of tools, of the project's files, or of the machine.
 //!

@@ -1,4 +1,4 @@
-//! The provider contract (`docs/spec/providers.md`): sessions in, event streams out.
+//! The provider contract (`docs/providers.md`): sessions in, event streams out.
 
 use std::future::Future;
 use std::ops::Range;

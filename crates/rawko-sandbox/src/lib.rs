@@ -1,4 +1,4 @@
-//! Confines a command by means of the operating system (`docs/spec/bash-and-sandbox.md`).
+//! Confines a command by means of the operating system (`docs/sandbox.md`).
 //!
 //! A command runs below a *helper*: a process of its own, whose program was started with [`HELPER`] as its first argument
 //! and called [`run_helper_if_asked`] while it had one thread. The helper makes namespaces, builds the file system that the

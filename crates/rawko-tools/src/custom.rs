@@ -1,7 +1,7 @@
 //! A tool that is a program: it reads its arguments as JSON from stdin and prints its answer to stdout.
 //!
 //! No shell interprets its command line. It gets the same environment and limits as a command of Bash, and is ended in
-//! the same way. The configuration decides who may define such a tool (`docs/spec/agents-and-config.md`).
+//! the same way. The configuration decides who may define such a tool (`docs/configuration.md`).
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;

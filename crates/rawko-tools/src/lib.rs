@@ -1,4 +1,4 @@
-//! Built-in tools: file access and child processes for agents (`docs/spec/tools-and-permissions.md`).
+//! Built-in tools: file access and child processes for agents (`docs/tools.md`).
 //!
 //! The only crate that touches the project for an agent. It knows nothing of providers and holds no key.
 

@@ -1,4 +1,4 @@
-//! The tool contract (`docs/spec/tools-and-permissions.md`).
+//! The tool contract (`docs/tools.md`).
 
 use std::ffi::OsString;
 use std::future::Future;

@@ -1,5 +1,6 @@
 //! `docs/reference/commands.md`, from the definitions of the command line.
 
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use clap::{Arg, Command, CommandFactory as _};
@@ -26,11 +27,15 @@ fn the_page_shows_the_commands_as_they_are() {
     let mut cli = Cli::command().disable_help_subcommand(true);
     cli.build();
     let mut page = HEAD.to_owned();
-    write_command(&mut page, &mut cli, true);
+    let run = cli.find_subcommand("run").expect("it is there");
+    let of_run: BTreeMap<String, String> =
+        run.get_arguments().map(|arg| (row(arg), names(arg).join(", "))).collect();
+    write_command(&mut page, &mut cli, &of_run, true);
     check_generated("docs/reference/commands.md", &page);
 }
 
-fn write_command(page: &mut String, command: &mut Command, is_root: bool) {
+/// Rows that are `of_run` are not repeated.
+fn write_command(page: &mut String, command: &mut Command, of_run: &BTreeMap<String, String>, is_root: bool) {
     let name = command.get_bin_name().unwrap_or_else(|| command.get_name()).to_owned();
     let usage = command.render_usage().to_string();
     let usage = usage.trim_start_matches("Usage: ").replace("\n       ", "\n");
@@ -40,18 +45,25 @@ fn write_command(page: &mut String, command: &mut Command, is_root: bool) {
         let is_global = arg.get_help_heading() == Some(GLOBAL);
         !arg.is_hide_set() && is_global == is_root && (is_root || arg.get_id() != "help")
     };
-    let rows: Vec<String> = command.get_arguments().filter(shown).map(row).collect();
+    let rows = command.get_arguments().filter(shown).map(row);
+    let (known, rows): (Vec<String>, Vec<String>) =
+        rows.partition(|row| command.get_name() != "run" && of_run.contains_key(row));
+    if !known.is_empty() {
+        let names: Vec<&str> = known.iter().filter_map(|row| of_run.get(row)).map(String::as_str).collect();
+        write!(page, "\nAs [`rawko run`](#rawko-run): {}.\n", names.join(", ")).expect("text");
+    }
     if !rows.is_empty() {
         page.push_str("\n| | |\n| --- | --- |\n");
         page.extend(rows);
     }
     let is_shown = |inner: &&mut Command| !inner.is_hide_set() || OF_FLEETS.contains(&inner.get_name());
     for inner in command.get_subcommands_mut().filter(is_shown) {
-        write_command(page, inner, false);
+        write_command(page, inner, of_run, false);
     }
 }
 
-fn row(arg: &Arg) -> String {
+/// What it is called, with its values.
+fn names(arg: &Arg) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     names.extend(arg.get_long().map(|long| format!("--{long}")));
     names.extend(arg.get_short().map(|short| format!("-{short}")));
@@ -65,7 +77,11 @@ fn row(arg: &Arg) -> String {
     if names.is_empty() {
         names.push(values);
     }
-    let names: Vec<String> = names.iter().map(|name| format!("`{}`", name.replace('|', "\\|"))).collect();
+    names.iter().map(|name| format!("`{}`", name.replace('|', "\\|"))).collect()
+}
+
+fn row(arg: &Arg) -> String {
+    let takes = arg.get_action().takes_values();
     let mut help = arg.get_help().map(|help| escaped(&help.to_string())).unwrap_or_default();
     let possible: Vec<String> = match takes && !arg.is_hide_possible_values_set() {
         true => arg.get_possible_values().iter().map(|value| format!("`{}`", value.get_name())).collect(),
@@ -79,7 +95,7 @@ fn row(arg: &Arg) -> String {
     if takes && !defaults.is_empty() && !arg.is_hide_default_value_set() {
         write!(help, " (default: {})", defaults.join(", ")).expect("text");
     }
-    format!("| {} | {help} |\n", names.join(", "))
+    format!("| {} | {help} |\n", names(arg).join(", "))
 }
 
 /// Text that is neither a table's border nor markup.

@@ -101,6 +101,29 @@ fn every_link_leads_somewhere() {
     assert!(checked > 300, "{checked}");
 }
 
+/// Comments cite pages, and rules by the anchors of their headings.
+#[test]
+fn what_comments_cite_is_there() {
+    let (mut sources, mut wrong, mut checked) = (Vec::new(), Vec::new(), 0);
+    files_with("`docs/", &Path::new(ROOT).join("crates"), &mut sources);
+    let read = |path: &Path| std::fs::read_to_string(Path::new(ROOT).join(path)).ok();
+    for source in sources.iter().filter(|path| path.extension().is_some_and(|ending| ending == "rs")) {
+        let text = read(source).expect("it was found");
+        let page = Page { name: "README.md".to_owned(), text: String::new() };
+        let comments = text.lines().filter(|line| line.trim_start().starts_with("//"));
+        for cited in comments.flat_map(|line| line.split('`').skip(1).step_by(2)) {
+            if cited.starts_with("docs/") && cited.contains(".md") {
+                checked += 1;
+                wrong.extend(
+                    broken(&page, cited, &read).map(|why| format!("{}: {cited}: {why}", source.display())),
+                );
+            }
+        }
+    }
+    assert_eq!(wrong, Vec::<String>::new());
+    assert!(checked > 100, "{checked}");
+}
+
 #[test]
 fn a_broken_link_would_be_noticed() {
     let read = |path: &Path| {

@@ -1,5 +1,5 @@
 //! The kill matrix: the real binary is ended with SIGKILL wherever it may be, taken up again with `rawko resume`, and
-//! must come to the end of a run that was not killed (`docs/spec/sessions.md`).
+//! must come to the end of a run that was not killed (`docs/sessions.md`).
 //!
 //! The model is a server without memory: what it answers depends on the request alone, so that a question that is put
 //! again gets the same answer. It behaves as a careful model does: when the outcome of a call is unknown, it looks, and

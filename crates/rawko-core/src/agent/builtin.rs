@@ -13,7 +13,7 @@ use crate::policy::{WEB_FETCH, WEB_SEARCH};
 pub const BUILTIN_AGENTS: [&str; 4] = ["planner", "developer", "tester", "reviewer"];
 
 /// Programs that only read. The filter's own rules refuse options by which they would write or start other programs
-/// (`docs/spec/bash-and-sandbox.md`, "The filter", point 3).
+/// (`docs/sandbox.md#the-filter`, point 3).
 const READ_COMMANDS: &[&str] = &[
     "ls", "cat", "head", "tail", "find", "git", "tree", "wc", "grep", "egrep", "fgrep", "rg", "sed", "awk",
     "jq", "diff", "cmp", "comm", "sort", "uniq", "cut", "paste", "tr", "nl", "tac", "od", "xxd", "stat",
@@ -41,7 +41,7 @@ struct Builtin {
     on_failure: &'static str,
     on_max_iterations: &'static str,
     max_iterations: u32,
-    /// The tags that its memories are likely to have (`docs/spec/memory.md`, "Agent tags").
+    /// The tags that its memories are likely to have (`docs/memory.md#agent-tags`).
     tags: [&'static str; 3],
 }
 

@@ -1,4 +1,4 @@
-//! The configuration of an agent (`docs/spec/agents-and-config.md`, "Agent").
+//! The configuration of an agent (`docs/agents.md#files-of-agents`).
 //!
 //! The schema, which checks configuration files, refuses unknown fields. Deserializing does not: journals contain agents
 //! too, and a later version of rawko may have written fields that this one does not know.
@@ -165,7 +165,7 @@ pub struct ToolFilter {
     pub bash_filter: Option<BashFilter>,
 }
 
-/// `bashFilter:` of an agent (`docs/spec/bash-and-sandbox.md`).
+/// `bashFilter:` of an agent (`docs/sandbox.md`).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
@@ -265,7 +265,7 @@ pub struct AgentProvider {
     pub thinking: Option<Thinking>,
 }
 
-/// `memory:` of an agent (`docs/spec/memory.md`, "Selection").
+/// `memory:` of an agent (`docs/memory.md#selection`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]
@@ -281,7 +281,7 @@ pub struct AgentMemory {
     pub score_bonus: Option<f64>,
 }
 
-/// The importance of a memory (`docs/spec/memory.md`, "File").
+/// The importance of a memory (`docs/memory.md#file`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Importance {
@@ -295,7 +295,7 @@ pub enum Importance {
     Critical,
 }
 
-/// Permissions (`docs/spec/agents-and-config.md`, "Permissions"). An absent list grants the default, an empty one nothing.
+/// Permissions (`docs/configuration.md#permissions`). An absent list grants the default, an empty one nothing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(deny_unknown_fields)]

@@ -1,5 +1,5 @@
 //! The control tools `UpdatePlan` and `Report`, which carry plan updates and success to the machine
-//! (`docs/spec/tools-and-permissions.md`, "Built-in tools"). They are answered here and have no effect outside.
+//! (`docs/tools.md#control-tools`). They are answered here and have no effect outside.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

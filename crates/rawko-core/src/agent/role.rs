@@ -1,4 +1,4 @@
-//! The role of an agent in the usual course of a task (`docs/spec/agents-and-config.md`, "Agent").
+//! The role of an agent in the usual course of a task (`docs/agents.md#files-of-agents`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

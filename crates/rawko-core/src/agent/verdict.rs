@@ -1,5 +1,5 @@
 //! The report of an agent that judges the work of others: a verdict with findings
-//! (`docs/spec/arbiter.md`, "What the decision rests on").
+//! (`docs/arbiter.md#what-the-decision-rests-on`).
 //!
 //! It takes the place of `outcome`, so that success with a rejection cannot be expressed.
 

@@ -14,7 +14,7 @@ pub const DECIDE: &str = "decide";
 /// Characters of a reason that are kept.
 const REASON_CHARS: usize = 2_000;
 
-/// The arbiter's answer (`docs/spec/arbiter.md`, "Decision").
+/// The arbiter's answer (`docs/arbiter.md#decision`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 // The description is part of recorded requests, so it must not change.

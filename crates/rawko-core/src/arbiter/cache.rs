@@ -1,4 +1,4 @@
-//! The arbiter's cache (`docs/spec/arbiter.md`, "Decision", point 4): the key of a question, and the message that
+//! The arbiter's cache (`docs/arbiter.md#cache`): the key of a question, and the message that
 //! represents a cached answer.
 //!
 //! Two questions have the same key if they agree in input (without times and durations), agents, model and template.

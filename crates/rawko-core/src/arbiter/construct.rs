@@ -1,4 +1,4 @@
-//! Building the arbiter's inputs (`docs/spec/arbiter.md`, "Inputs").
+//! Building the arbiter's inputs (`docs/arbiter.md#inputs`).
 //! Pure: the same context and time give the same bytes; the cost does not depend on the length of the history.
 
 use super::errors::{category_of, recovery_actions, recovery_options};

@@ -1,4 +1,4 @@
-//! Error categories and the recovery options for each (`docs/spec/arbiter.md`, "Errors").
+//! Error categories and the recovery options for each (`docs/arbiter.md#errors`).
 
 use super::input::{ErrorCategory, RecoveryAction, RecoveryOption};
 use crate::error::ErrorCode;

@@ -1,4 +1,4 @@
-//! The decision when no model gave a usable answer (`docs/spec/arbiter.md`, "Decision", point 3).
+//! The decision when no model gave a usable answer (`docs/arbiter.md#fallback`).
 //!
 //! The fallback always decides, and only by plan, last error and the agents' transitions. The rules evaluate the record
 //! in detail.

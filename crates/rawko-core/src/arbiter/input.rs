@@ -1,4 +1,4 @@
-//! The arbiter's inputs (`docs/spec/arbiter.md`, "Inputs"). The JSON is camelCase, except for `duration_ms`.
+//! The arbiter's inputs (`docs/arbiter.md#inputs`). The JSON is camelCase, except for `duration_ms`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! The arbiter (`docs/spec/arbiter.md`): its inputs, its prompts, how its answer is read, and the fallback without a
+//! The arbiter (`docs/arbiter.md`): its inputs, its prompts, how its answer is read, and the fallback without a
 //! usable answer. Calling the model is an effect and happens elsewhere.
 
 mod answer;

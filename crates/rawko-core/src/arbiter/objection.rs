@@ -1,5 +1,4 @@
-//! What in the record contradicts a COMPLETE, regardless of who decides it (`docs/spec/arbiter.md`, "What the decision
-//! rests on").
+//! What in the record contradicts a COMPLETE, regardless of who decides it (`docs/arbiter.md#when-complete-counts`).
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! The arbiter's prompts (`docs/spec/arbiter.md`, "Decision", points 5 and 6): the stable part first, everything from
+//! The arbiter's prompts (`docs/arbiter.md#prompts`): the stable part first, everything from
 //! outside fenced as data.
 
 use std::fmt::Write as _;

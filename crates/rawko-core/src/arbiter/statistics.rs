@@ -9,7 +9,7 @@ use crate::machine::{ExecutionStatus, HistoryEntry};
 use crate::time::Timestamp;
 
 /// Number of failures whose position is kept: a window of 10 entries has at most 10 of them, and an input may show 5
-/// older ones (`docs/spec/arbiter.md`, "History").
+/// older ones (`docs/arbiter.md#history`).
 const FAILURES_KEPT: usize = 15;
 
 /// Statistics of the history, kept so that it need not be read again.

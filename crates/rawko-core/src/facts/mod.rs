@@ -1,5 +1,5 @@
 //! What rawko itself observes, as opposed to what agents claim: changes to the tree, results of commands
-//! (`docs/spec/tools-and-permissions.md`, "Verified completion"; `docs/spec/arbiter.md`).
+//! (`docs/verification.md`; `docs/arbiter.md`).
 
 mod check;
 mod command;

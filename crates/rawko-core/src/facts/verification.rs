@@ -1,4 +1,4 @@
-//! What rawko's own runs of commands prove of a tree (`docs/spec/verification.md`).
+//! What rawko's own runs of commands prove of a tree (`docs/verification.md`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

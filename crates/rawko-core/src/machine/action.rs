@@ -8,7 +8,7 @@ use crate::error::{ErrorCode, ErrorInfo};
 use crate::time::Timestamp;
 use crate::usage::Usage;
 
-/// The summary of the COMPLETE decision that the iteration limit makes (`docs/spec/machine.md`, "Transitions").
+/// The summary of the COMPLETE decision that the iteration limit makes (`docs/machine.md#transitions`).
 pub const MAX_ITERATIONS_SUMMARY: &str = "Max iterations reached";
 
 /// A named action of a transition. The exported diagrams use the same names.

@@ -1,4 +1,4 @@
-//! The events of the machine (`docs/spec/machine.md`, "Events").
+//! The events of the machine (`docs/machine.md#events`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::error::ErrorInfo;
 use crate::facts::{CommandFact, DiffStat};
 use crate::usage::Usage;
 
-/// A decision of the arbiter (`docs/spec/arbiter.md`).
+/// A decision of the arbiter (`docs/arbiter.md`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum Decision {
@@ -146,7 +146,7 @@ pub enum ExecutionEnd {
     Budget,
 }
 
-/// An event of the machine. The field and tag names are those of `docs/spec/machine.md`.
+/// An event of the machine. The field and tag names are those of `docs/machine.md`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
 pub enum MachineEvent {

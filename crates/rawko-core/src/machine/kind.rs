@@ -36,7 +36,7 @@ pub enum EventKind {
 }
 
 impl EventKind {
-    /// Every kind, in the order of `docs/spec/machine.md`.
+    /// Every kind, in the order of `docs/machine.md`.
     pub const ALL: [Self; 15] = [
         Self::StartTask,
         Self::AgentSelected,

@@ -1,4 +1,4 @@
-//! The state machine (`docs/spec/machine.md`): pure, closed, and described by one table.
+//! The state machine (`docs/machine.md`): pure, closed, and described by one table.
 //!
 //! ```text
 //! idle ──▶ selecting ──▶ executing ──▶ evaluating ──▶ complete

@@ -1,4 +1,4 @@
-//! The plan: steps, statuses, and how updates are merged into it (`docs/spec/machine.md`).
+//! The plan: steps, statuses, and how updates are merged into it (`docs/machine.md`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

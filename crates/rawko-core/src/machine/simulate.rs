@@ -1,4 +1,4 @@
-//! The simulator: events as lines of JSON in, one line of JSON out for each (`docs/spec/cli.md`, `machine simulate`).
+//! The simulator: events as lines of JSON in, one line of JSON out for each (`docs/cli.md#machine-simulate`).
 //!
 //! Line by line and pure: the command reads files and prints. A line's `at` field sets the time; without one, time
 //! stands still.

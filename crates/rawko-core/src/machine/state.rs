@@ -1,4 +1,4 @@
-//! States and context of the machine (`docs/spec/machine.md`, "States").
+//! States and context of the machine (`docs/machine.md#states`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

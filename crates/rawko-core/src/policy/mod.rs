@@ -1,4 +1,4 @@
-//! Policy: who may do what, decided from configuration alone (`docs/spec/tools-and-permissions.md`).
+//! Policy: who may do what, decided from configuration alone (`docs/tools.md`).
 //!
 //! Decides on tools and shell commands, and owns the arithmetic of permissions. Refuses to look at the
 //! world: whether a path is really inside the project, and what a program really does, is the second wall's

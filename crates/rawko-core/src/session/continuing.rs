@@ -1,4 +1,4 @@
-//! What a session does after the end of a task (`docs/spec/sessions.md`, "Continue" and "Resume"): the next task, or the
+//! What a session does after the end of a task (`docs/sessions.md#continue-with-the-next-task`): the next task, or the
 //! same one again with higher limits.
 //!
 //! The next task begins as a run of its own: machine, budgets, loop detector and verification are fresh. The numbers of

@@ -1,5 +1,5 @@
 //! The conversation in which the arbiter's model is asked one question: the prompt, and one chance to correct an
-//! unusable answer (`docs/spec/arbiter.md`, "Decision", point 2); and the same question with more room if the answer was cut off
+//! unusable answer (`docs/arbiter.md#how-its-answer-is-read`); and the same question with more room if the answer was cut off
 //! ("Decision", point 8).
 //!
 //! Who calls the model, what the answer costs and what holds without one is not decided here: a run and an evaluation

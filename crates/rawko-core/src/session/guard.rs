@@ -1,5 +1,5 @@
 //! Which agents may not work now, and what replaces a decision that names one: the loop detector and the budgets
-//! overrule the arbiter (`docs/spec/tools-and-permissions.md`, "Guards").
+//! overrule the arbiter (`docs/tools.md#guards`).
 
 use super::LimitKind;
 use super::ledger::Ledger;

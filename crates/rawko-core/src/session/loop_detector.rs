@@ -1,4 +1,4 @@
-//! The loop detector (`docs/spec/tools-and-permissions.md`, "Guards"): notices that a run repeats itself, or goes on
+//! The loop detector (`docs/tools.md#guards`): notices that a run repeats itself, or goes on
 //! without progress.
 //!
 //! It counts fingerprints: of tool calls as (tool, input, result, tree), of agent switches as (from, to, tree, plan),

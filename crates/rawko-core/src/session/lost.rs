@@ -1,5 +1,5 @@
 //! What went with the process that ran a session before, or with the damaged end of its journal
-//! (`docs/spec/sessions.md`, "Resume" and "Cancellation").
+//! (`docs/sessions.md#resume-an-interrupted-run`).
 //!
 //! How it ended is not known. rawko tells agents and arbiter, because the tree may hold its effects.
 

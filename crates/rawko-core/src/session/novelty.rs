@@ -1,4 +1,4 @@
-//! The results of a tool call that are new (`docs/spec/tools-and-permissions.md`, "Guards"): progress is judged by the
+//! The results of a tool call that are new (`docs/tools.md#guards`): progress is judged by the
 //! results of a call, not by its words.
 //!
 //! A text is compared as the sequence of its words, without figures and blanks: a counter, a time or an empty line makes

@@ -1,5 +1,4 @@
-//! How long a run may go on without progress, in model calls of any kind (`docs/spec/tools-and-permissions.md`,
-//! "Guards"): agents, arbiter, summaries. One clock over the whole run, which progress sets back; and one that only proven
+//! How long a run may go on without progress, in model calls of any kind (`docs/tools.md#guards`): agents, arbiter, summaries. One clock over the whole run, which progress sets back; and one that only proven
 //! progress sets back, for changes in ever new places that come to nothing.
 
 use super::loop_detector::{Alarm, Bounds};

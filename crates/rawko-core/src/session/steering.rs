@@ -1,5 +1,5 @@
 //! What a user does to a run while it lasts: pause it, speak to its agents, overrule the arbiter
-//! (`docs/spec/machine.md`, "Manual overrides").
+//! (`docs/machine.md#manual-overrides`).
 //!
 //! Each command is an event. What has no meaning in the present state changes nothing, and the note says why.
 

@@ -146,7 +146,7 @@ impl TaskState {
     }
 
     /// Keeps the plan changes of an execution that fails or is cancelled. The machine takes a plan over only when an
-    /// execution completes (`docs/spec/machine.md`).
+    /// execution completes (`docs/machine.md`).
     pub(super) fn keep_draft(&mut self, execution: &Execution) {
         if execution.record.plan().is_some() {
             self.draft = self.plan_with(execution);

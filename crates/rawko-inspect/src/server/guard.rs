@@ -4,7 +4,7 @@
 //!   refused.
 //! - A request that another page makes is refused, by its origin and by what the browser says of it.
 //! - Data needs the token in a header, which no link, form or picture of another page can send. There is no cookie:
-//!   cookies are shared by all ports of a host (ADR 71).
+//!   browsers send the cookies of a host to all of its ports, whatever listens there.
 
 use hyper::header::{
     AUTHORIZATION, CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN,

@@ -1,4 +1,4 @@
-//! The rules of the provider contract (`docs/spec/providers.md`), as checks that run against any [`Provider`].
+//! The rules of the provider contract (`docs/providers.md`), as checks that run against any [`Provider`].
 //!
 //! A test gives the provider something to talk to that plays a [`Script`]: a server on loopback, a fake model, the provider
 //! itself. [`check`] asks for one such pair for each rule, and says which rules were broken. All wires and `Scripted` pass all of

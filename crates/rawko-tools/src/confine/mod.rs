@@ -1,4 +1,4 @@
-//! Confines the commands of agents and of verification to what their permissions grant (`docs/spec/bash-and-sandbox.md`).
+//! Confines the commands of agents and of verification to what their permissions grant (`docs/sandbox.md`).
 //!
 //! Owns what a command may see and change: the view is computed here, from permissions and from what this machine and
 //! this project look like. `rawko-sandbox` makes it true.

@@ -1,4 +1,4 @@
-//! Asks people for single calls, and lets another process answer (`docs/spec/tools-and-permissions.md`, "Approvals").
+//! Asks people for single calls, and lets another process answer (`docs/tools.md#approvals`).
 //!
 //! `rawko approve` leaves its answer in the session's folder (`left.rs`), for the process that waits or for the next one that
 //! resumes the session.

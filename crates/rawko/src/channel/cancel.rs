@@ -1,4 +1,4 @@
-//! Cancels a session from another process (`docs/spec/sessions.md`, "Cancellation").
+//! Cancels a session from another process (`docs/sessions.md#cancel-a-run`).
 //!
 //! There are two ways: the process that runs the session gets SIGTERM and closes the journal itself; or no process runs it,
 //! and the cancellation is appended here, through the same fold as any other event.

@@ -1,4 +1,4 @@
-//! Keeps the tree before an execution first changes it, and brings it back (`docs/spec/sessions.md`). The user's index,
+//! Keeps the tree before an execution first changes it, and brings it back (`docs/sessions.md`). The user's index,
 //! branch and stash are never touched, and no code of the repository runs.
 //!
 //! Owns the trees of a session. Git keeps them: among the repository's objects, or in a store of the session's own where

@@ -1,4 +1,4 @@
-//! Finds the commands that verify a project, by its files (`docs/spec/verification.md`, "Which commands").
+//! Finds the commands that verify a project, by its files (`docs/verification.md#which-commands-are-run`).
 //!
 //! The folder in which rawko was started is looked at first, then those above it, up to the project's own. The nearest one
 //! with a command that can be run decides. Which file means which command is a [table](table); nothing of the project is

@@ -1,6 +1,6 @@
 //! What a project's configuration claims and only a trusted folder gets.
 //!
-//! Owns the list of such claims (`docs/spec/agents-and-config.md`, `docs/spec/bash-and-sandbox.md`, attack 5). Whether the
+//! Owns the list of such claims (`docs/configuration.md`, `docs/sandbox.md`, attack 5). Whether the
 //! folder is trusted, and what to do if it is not, is up to the caller. Only effective values count: a value that the
 //! user's environment or flags override claims nothing.
 

@@ -1,6 +1,6 @@
 //! Splits a Markdown agent into front matter, prompt and `## When to Use`.
 //!
-//! Owns where the parts begin and end (`docs/spec/agents-and-config.md`, "Agent"), not what the front matter's keys
+//! Owns where the parts begin and end (`docs/agents.md#files-of-agents`), not what the front matter's keys
 //! mean. Headings and `---` lines inside code fences are text.
 
 /// The parts of a Markdown agent.

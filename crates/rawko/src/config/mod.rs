@@ -1,5 +1,5 @@
 //! Configuration: loads files, environment and flags into one validated [`Config`] and records where each value came from
-//! (`docs/spec/agents-and-config.md`).
+//! (`docs/configuration.md`).
 //!
 //! ```text
 //! source ─▶ yaml ─▶ schema ─┐                         ┌─▶ Loaded ─▶ report

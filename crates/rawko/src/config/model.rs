@@ -1,5 +1,5 @@
 //! `config.yaml` as Rust types: the one description from which validation, the JSON Schema, the defaults and the
-//! documentation's completeness follow (`docs/spec/agents-and-config.md`).
+//! documentation's completeness follow (`docs/configuration.md`).
 //!
 //! Owns names, types and defaults. Rules between values are in `config_rules`. Keys that this
 //! version does not support are absent, so that they are errors and never silently ignored.
@@ -413,7 +413,7 @@ impl Default for Constraints {
     }
 }
 
-/// `memory:` — defaults for agents that do not set their own (`docs/spec/memory.md`).
+/// `memory:` — defaults for agents that do not set their own (`docs/memory.md`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct MemoryConfig {

@@ -1,5 +1,4 @@
-//! Sessions that are driven elsewhere: by a durable-execution engine, whose worker machines perform single effects
-//! (`docs/spec/architecture.md`: "a third performer, not a second driver").
+//! Sessions that are driven elsewhere: by a durable-execution engine, whose worker machines perform single effects.
 //!
 //! The engine holds the pure [`Session`](rawko_core::session::Session) and the queue of its effects. This module gives what
 //! it needs from a project: the event that opens a session, and a performer of effects. It keeps no journal and applies no

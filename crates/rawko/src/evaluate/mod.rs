@@ -1,4 +1,4 @@
-//! Trying the arbiter on labelled situations (`docs/arbiter.md`, "Evaluation"): against any provider, model, prompt or
+//! Trying the arbiter on labelled situations (`docs/arbiter.md#evaluation`): against any provider, model, prompt or
 //! mode, by the same prompts, the same tool, the same reading of answers and the same one repair as in a run.
 //!
 //! The arbiter's cache is never used: a cached answer would measure nothing.

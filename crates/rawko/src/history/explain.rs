@@ -1,4 +1,4 @@
-//! Explains a run (`docs/spec/sessions.md`): each decision with the arbiter's input, its answer, where the decision came
+//! Explains a run (`docs/sessions.md`): each decision with the arbiter's input, its answer, where the decision came
 //! from, what it cost, and the alternatives.
 //!
 //! All of it is derived by folding the journal once more. Requests are not stored, so they are built again, byte for byte.
@@ -40,7 +40,7 @@ pub struct Explanation {
     pub decision: Decision,
     /// Where it came from.
     pub source: DecisionSource,
-    /// The arbiter's input (`docs/spec/arbiter.md`); absent for a person's decision.
+    /// The arbiter's input (`docs/arbiter.md`); absent for a person's decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
     /// The model calls that led to it, in order.

@@ -1,4 +1,4 @@
-//! Replays a journal (`docs/spec/sessions.md`): without a model, a tool or a clock, the same events lead to the same
+//! Replays a journal (`docs/sessions.md`): without a model, a tool or a clock, the same events lead to the same
 //! requests and transitions.
 //!
 //! [`replay`] compares the recorded steps with those that follow from the recorded setup today. [`replay_with`] folds the

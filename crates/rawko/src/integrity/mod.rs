@@ -1,4 +1,4 @@
-//! Whether a run's checks are the ones that it began with (`docs/spec/verification.md`, "Integrity").
+//! Whether a run's checks are the ones that it began with (`docs/verification.md#integrity`).
 //!
 //! Before the run first changes anything, what surrounds the project is recorded, and the verification commands run on
 //! the tree as it is, in the background. When the run's work is verified, the checks are compared with the recorded ones.

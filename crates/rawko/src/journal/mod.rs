@@ -1,4 +1,4 @@
-//! The journal (`docs/spec/sessions.md`): one directory a session, one append-only file of checked records in it.
+//! The journal (`docs/sessions.md`): one directory a session, one append-only file of checked records in it.
 //!
 //! Owns the stored format and its promises: a record is durable before what it announces is done, a torn last line
 //! is dropped and reported, a broken chain is an error that names the record, another format is refused. It knows

@@ -1,4 +1,4 @@
-//! Keeping secrets out of prompts, journals and the screen (`docs/spec/sessions.md`: "Secrets are redacted before a record is
+//! Keeping secrets out of prompts, journals and the screen (`docs/sessions.md`: "Secrets are redacted before a record is
 //! written").
 //!
 //! There is one rule. Text that comes in from people, models, tools, files and servers is redacted (`event`). Outgoing

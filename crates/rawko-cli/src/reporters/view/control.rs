@@ -1,6 +1,7 @@
 //! The keys of the view: what each does in which situation, and what is shown about that. Nothing is decided here: a key
-//! asks the run for something, or answers a question of it. What is typed or pasted is text and never an action (ADR 92):
-//! actions are in a menu that Esc opens, and Enter does the chosen one.
+//! asks the run for something, or answers a question of it. What is typed or pasted is text and never an action,
+//! because a sentence that was begun too early would do something: actions are in a menu that Esc opens, and Enter does
+//! the chosen one. Text that is pasted without marks may hold tabs and newlines, but no Esc.
 
 use rawko::Override;
 use rawko_core::Timestamp;

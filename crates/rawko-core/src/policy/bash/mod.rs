@@ -1,4 +1,4 @@
-//! What a shell command may run by a `bashFilter` (`docs/spec/bash-and-sandbox.md`, "The filter").
+//! What a shell command may run by a `bashFilter` (`docs/sandbox.md#the-filter`).
 //!
 //! Decided on the command taken apart as bash would take it, never on its text's first word. A command that is not
 //! understood is refused. What a program does once it runs is not the filter's business but the sandbox's: a listed

@@ -1,4 +1,4 @@
-//! The arbiter's part of a run: a question to a model, one repair, then the rules (`docs/spec/arbiter.md`).
+//! The arbiter's part of a run: a question to a model, one repair, then the rules (`docs/arbiter.md`).
 //!
 //! While the arbiter's provider does not answer, the rules decide. Each later question is put to it again, in one request.
 

@@ -1,5 +1,5 @@
 //! What an execution learned: one question to the extractor after each execution, and the answer kept as a memory
-//! (`docs/spec/memory.md`, "Extraction"). It never fails a run: whatever goes wrong is reported, and the run goes on.
+//! (`docs/memory.md#extraction`). It never fails a run: whatever goes wrong is reported, and the run goes on.
 
 use super::{Next, Reply, Step};
 use crate::agent::execution::Execution;

@@ -1,4 +1,4 @@
-//! A COMPLETE against the record (`docs/spec/arbiter.md`, "What the decision rests on"): it counts as a failed
+//! A COMPLETE against the record (`docs/arbiter.md#what-the-decision-rests-on`): it counts as a failed
 //! verification, regardless of who decided it.
 
 use std::collections::BTreeSet;

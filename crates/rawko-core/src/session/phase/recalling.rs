@@ -1,5 +1,5 @@
 //! Memories for an execution: asked for before its conversation begins, put at the end of its system prompt, and judged
-//! when the execution is over (`docs/spec/memory.md`, "Injection" and "Feedback").
+//! when the execution is over (`docs/memory.md#injection`).
 
 use super::{Next, Phase, executing};
 use crate::agent::execution::Execution;

@@ -1,5 +1,5 @@
 //! A model call that failed for a reason that may pass: the same request is made again after a pause, in the same
-//! conversation (`docs/spec/providers.md`, "Patience").
+//! conversation (`docs/providers.md#patience`).
 //!
 //! What the machine counts as a failure is a call that was given up. rawko distinguishes two kinds: an answer that had
 //! begun and was cut off costs tokens, so it is asked for only a few times; an outage costs nothing and is waited out

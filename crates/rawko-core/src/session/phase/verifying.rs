@@ -1,4 +1,4 @@
-//! Checks first (`docs/spec/verification.md`): when an execution says that it is done, rawko runs the checks before anybody is
+//! Checks first (`docs/verification.md`): when an execution says that it is done, rawko runs the checks before anybody is
 //! asked. A COMPLETE counts only after they have run on the tree as it is then.
 
 use super::{Next, Phase, asking};

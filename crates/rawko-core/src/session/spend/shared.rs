@@ -1,4 +1,4 @@
-//! What a fork shares with the session that it comes from (`docs/spec/sessions.md`, "Fork").
+//! What a fork shares with the session that it comes from (`docs/sessions.md#fork-a-session`).
 //!
 //! A model call is charged once, to the session that made it. A fork's first events were another session's, and so were
 //! the calls among them: once the last of them has been applied, what was used until then is set aside. The limits still

@@ -1,4 +1,4 @@
-//! Forking a session: a new one that is made of an old one (`docs/spec/sessions.md`, "Fork"; ADR 19).
+//! Forking a session: a new one that is made of an old one (`docs/sessions.md#fork-a-session`; ADR 19).
 //!
 //! A fork with the same task shares the first records of the old session: they are folded again, under other models or
 //! limits where those were asked for. How it then goes on is resuming's business:

@@ -1,4 +1,4 @@
-//! What failed in an execution that did not succeed (`docs/spec/machine.md`, "Transitions"): its last red check, else its
+//! What failed in an execution that did not succeed (`docs/machine.md#transitions`): its last red check, else its
 //! last failed call, else what it reports.
 
 use super::Record;
