@@ -122,18 +122,38 @@ impl Serialize for TimeSpan {
     }
 }
 
+/// A length of time in a file, as text: a number is one of milliseconds.
+///
+/// # Errors
+/// Where it is neither a number nor text.
+pub fn text_in_file<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum MsOrText {
+        Ms(u64),
+        Text(String),
+    }
+    Ok(match MsOrText::deserialize(deserializer)? {
+        MsOrText::Ms(ms) => ms.to_string(),
+        MsOrText::Text(text) => text,
+    })
+}
+
+/// The schema of a length of time in a file, which is at least so many milliseconds.
+#[must_use]
+pub fn schema_in_file(description: &str, minimum: u64) -> Schema {
+    json_schema!({
+        "description": description,
+        "anyOf": [
+            { "type": "integer", "minimum": minimum },
+            { "type": "string", "pattern": r"^\s*([0-9]+|([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?)\s*$" }
+        ]
+    })
+}
+
 impl<'de> Deserialize<'de> for TimeSpan {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum MsOrText {
-            Ms(u64),
-            Text(String),
-        }
-        let text = match MsOrText::deserialize(deserializer)? {
-            MsOrText::Ms(ms) => ms.to_string(),
-            MsOrText::Text(text) => text,
-        };
+        let text = text_in_file(deserializer)?;
         Self::parse(&text, PlainNumber::Milliseconds).map_err(serde::de::Error::custom)
     }
 }
@@ -144,13 +164,7 @@ impl JsonSchema for TimeSpan {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "a length of time: milliseconds as a number, or text like `90s`, `30m` or `1h30m`",
-            "anyOf": [
-                { "type": "integer", "minimum": 1 },
-                { "type": "string", "pattern": r"^\s*([0-9]+|([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?)\s*$" }
-            ]
-        })
+        schema_in_file("a length of time: milliseconds as a number, or text like `90s`, `30m` or `1h30m`", 1)
     }
 }
 

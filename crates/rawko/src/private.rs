@@ -20,15 +20,43 @@ pub(crate) fn create_private_dir(path: &Path) -> io::Result<()> {
     builder.create(path)
 }
 
+/// What becomes of a file that is there already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Existing {
+    /// It stays, and writing fails.
+    Stays,
+    /// It is replaced.
+    Replaced,
+}
+
 /// Writes a new file that only its owner may read, whole or not at all, also if the power fails; a file that is there stays
 /// as it is.
 pub(crate) fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
+    write_whole(path, content, 0o600, Existing::Stays)
+}
+
+/// The same in the place of a file that is there.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    write_whole(path, content, 0o600, Existing::Replaced)
+}
+
+/// Writes a file with these rights, whole or not at all, also if the power fails.
+pub(crate) fn write_whole(path: &Path, content: &[u8], mode: u32, existing: Existing) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    // With the rights of its owner alone.
-    let mut part = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
+    let rights = fs::Permissions::from_mode(mode);
+    let mut part =
+        tempfile::Builder::new().prefix(".new-").permissions(rights.clone()).tempfile_in(folder)?;
     part.write_all(content)?;
+    if existing == Existing::Replaced {
+        // The rights of a file that was there, whatever the umask.
+        part.as_file().set_permissions(rights)?;
+    }
     part.as_file().sync_all()?;
-    part.persist_noclobber(path).map_err(|error| error.error)?;
+    match existing {
+        Existing::Stays => part.persist_noclobber(path),
+        Existing::Replaced => part.persist(path),
+    }
+    .map_err(|error| error.error)?;
     sync_directory(folder);
     Ok(())
 }
@@ -109,6 +137,19 @@ mod tests {
         assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
         assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"first".to_vec(), 0o600));
         assert!(write_new(&dir.path().join("absent/b.json"), b"x").is_err());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
+    }
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.json");
+        for text in ["first", "second"] {
+            replace(&path, text.as_bytes()).unwrap();
+            assert_eq!((fs::read_to_string(&path).unwrap().as_str(), mode(&path)), (text, 0o600));
+        }
+        write_whole(&path, b"third", 0o640, Existing::Replaced).unwrap();
+        assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"third".to_vec(), 0o640));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
     }
 

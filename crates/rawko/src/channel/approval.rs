@@ -19,6 +19,7 @@ use crate::clock::now;
 use crate::config::TrustStore;
 use crate::error::Error;
 use crate::journal::{SessionStatus, SessionStore, fold, read};
+use crate::private::Existing;
 
 /// The file in a session's folder that holds the answer of another process.
 const FILE_NAME: &str = "approval.json";
@@ -185,7 +186,7 @@ pub fn answer_question(
     let answer = Answer { question: question.digest.clone(), allowed };
     let answer = Left::new(answer, at, &sealer, Addressee { session: &session, project: &project });
     let folder = path.parent().unwrap_or(store.folder());
-    answer.leave(folder, FILE_NAME, true).map_err(|error| {
+    answer.leave(folder, FILE_NAME, Existing::Replaced).map_err(|error| {
         let message = format!("the answer cannot be left in {}: {error}", folder.display());
         refusal(message, "check that the folder is yours and the disk is not full")
     })?;
@@ -219,7 +220,7 @@ mod tests {
 
         fn answer(&self, answer: Answer, sealer: &Sealer, to: Addressee<'_>, at: u64) {
             let left = Left::new(answer, Timestamp(at), sealer, to);
-            left.leave(self.folder.path(), FILE_NAME, true).unwrap();
+            left.leave(self.folder.path(), FILE_NAME, Existing::Replaced).unwrap();
         }
     }
 

@@ -5,7 +5,7 @@
 //! the user's own key, over what it is, its time, the session and the project.
 
 use std::fs::OpenOptions;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use rawko_core::Timestamp;
@@ -16,7 +16,7 @@ use crate::channel::seal::Sealer;
 use crate::config::TrustStore;
 use crate::error::Error;
 use crate::journal::{JournalHeader, open_own};
-use crate::private::create_private_dir;
+use crate::private::{Existing, create_private_dir, write_whole};
 
 /// A kind of thing that can be left.
 pub(crate) trait Kind: Serialize + DeserializeOwned {
@@ -64,16 +64,10 @@ impl<T: Kind> Left<T> {
         (left.seal == left.sealed(sealer, to)).then_some(left)
     }
 
-    /// Leaves it as a file of this name, whole or not at all, for the user's eyes only. It takes the place of an older one where
-    /// `replaces` says so.
-    pub(crate) fn leave(&self, folder: &Path, name: &str, replaces: bool) -> io::Result<()> {
+    /// Leaves it as a file of this name, whole or not at all, for the user's eyes only.
+    pub(crate) fn leave(&self, folder: &Path, name: &str, existing: Existing) -> io::Result<()> {
         create_private_dir(folder)?;
-        let mut part = tempfile::Builder::new().prefix(&format!(".{}.", T::NAME)).tempfile_in(folder)?;
-        part.write_all(&serde_json::to_vec(self)?)?;
-        part.as_file().sync_all()?;
-        let file = folder.join(name);
-        let kept = if replaces { part.persist(file) } else { part.persist_noclobber(file) };
-        kept.map(drop).map_err(|error| error.error)
+        write_whole(&folder.join(name), &serde_json::to_vec(self)?, 0o600, existing)
     }
 }
 

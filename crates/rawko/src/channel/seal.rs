@@ -5,7 +5,7 @@
 //! holds, and one without that seal is only resumed or forked when the user says so.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::config::TrustStore;
 use crate::journal::JournalHeader;
-use crate::private::{create_private_dir, keep_others_out, refuse_others_file};
+use crate::private::{create_private_dir, keep_others_out, refuse_others_file, write_new};
 use rawko_core::text::hex;
 
 const KEY_BYTES: usize = 32;
@@ -37,12 +37,9 @@ impl Sealer {
         create_private_dir(folder)?;
         let mut key = [0; KEY_BYTES];
         File::open("/dev/urandom")?.read_exact(&mut key)?;
-        // Written atomically: another process may create it at the same time.
-        let mut part = tempfile::Builder::new().prefix("journal.key.").tempfile_in(folder)?;
-        part.write_all(&key)?;
-        part.as_file().sync_all()?;
-        match part.persist_noclobber(&path) {
-            Err(refused) if refused.error.kind() != io::ErrorKind::AlreadyExists => Err(refused.error),
+        match write_new(&path, &key) {
+            // Another process may create it at the same time.
+            Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(error),
             _ => read_key(&path).map(Self),
         }
     }

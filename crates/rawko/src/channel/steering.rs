@@ -19,6 +19,7 @@ use crate::clock::now;
 use crate::config::{TrustStore, nearest};
 use crate::error::Error;
 use crate::journal::{JournalTail, Record, SessionStore};
+use crate::private::Existing;
 use crate::session_id;
 
 /// The folder for commands in a session's folder.
@@ -148,7 +149,7 @@ pub fn steer(
     let left = Command { request: request.clone(), command };
     let left = Left::new(left, now(), &sealer, Addressee { session: &session, project: &project });
     let folder = tail.path().parent().unwrap_or(store.folder()).join(FOLDER);
-    left.leave(&folder, &request, false).map_err(|error| {
+    left.leave(&folder, &request, Existing::Stays).map_err(|error| {
         let message = format!("the command cannot be left in {}: {error}", folder.display());
         refusal(message, "check that the folder is yours and the disk is not full")
     })?;
@@ -261,7 +262,7 @@ mod tests {
             let command = Override::ForceAgent { agent: request.to_owned() };
             let to = Addressee { session, project: Path::new(project) };
             let left = Left::new(Command { request: request.into(), command }, Timestamp(at), sealer, to);
-            left.leave(&self.commands(), request, false).unwrap();
+            left.leave(&self.commands(), request, Existing::Stays).unwrap();
             left
         }
 
@@ -284,9 +285,9 @@ mod tests {
         assert_eq!(mailbox.take(), [first.what.clone(), second.what]);
         assert_eq!(std::fs::read_dir(place.commands()).unwrap().count(), 0);
         // Somebody has kept a copy.
-        first.leave(&place.commands(), &id(1), false).unwrap();
+        first.leave(&place.commands(), &id(1), Existing::Stays).unwrap();
         assert_eq!(mailbox.take(), []);
-        first.leave(&place.commands(), &id(3), false).unwrap();
+        first.leave(&place.commands(), &id(3), Existing::Stays).unwrap();
         assert_eq!(mailbox.take(), [], "under another name");
         drop(mailbox);
         assert!(!place.commands().exists());

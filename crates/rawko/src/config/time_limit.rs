@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use rawko_core::time_span::{schema_in_file, text_in_file};
 use rawko_core::{NotATimeSpan, PlainNumber, TimeSpan};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// When something ends at the latest.
@@ -58,18 +59,8 @@ impl Serialize for TimeLimit {
 
 impl<'de> Deserialize<'de> for TimeLimit {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum MsOrText {
-            Ms(u64),
-            Text(String),
-        }
-        match MsOrText::deserialize(deserializer)? {
-            MsOrText::Ms(ms) => Ok(Self::from_ms(ms)),
-            MsOrText::Text(text) => {
-                Self::parse(&text, PlainNumber::Milliseconds).map_err(serde::de::Error::custom)
-            }
-        }
+        let text = text_in_file(deserializer)?;
+        Self::parse(&text, PlainNumber::Milliseconds).map_err(serde::de::Error::custom)
     }
 }
 
@@ -79,13 +70,8 @@ impl JsonSchema for TimeLimit {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "a length of time: milliseconds as a number, or text like `90s`, `30m` or `1h30m`; `0` for no limit",
-            "anyOf": [
-                { "type": "integer", "minimum": 0 },
-                { "type": "string", "pattern": r"^\s*([0-9]+|([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?)\s*$" }
-            ]
-        })
+        let description = "a length of time: milliseconds as a number, or text like `90s`, `30m` or `1h30m`; `0` for no limit";
+        schema_in_file(description, 0)
     }
 }
 

@@ -4,8 +4,8 @@
 //! does not decide what needs trust: `claims` does.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Write};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use rawko_core::text::hex;
@@ -14,7 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::source::ProjectFile;
 use crate::memory::FOLDER;
-use crate::private::{create_private_dir, keep_others_out, refuse_others_file};
+use crate::private::{create_private_dir, keep_others_out, refuse_others_file, replace};
 
 const VERSION: u32 = 1;
 /// Largest file, in bytes: enough for the trust of thousands of folders.
@@ -264,13 +264,7 @@ impl TrustStore {
         let mut contents = self.read()?;
         change(&mut contents);
         let text = contents.text().map_err(|source| self.io(source))?;
-        // Write the new file completely before it replaces the old one. The lock protects its temporary name.
-        let temporary = self.path.with_extension("json.new");
-        let written = private().truncate(true).open(&temporary).and_then(|mut file| {
-            file.write_all(text.as_bytes())?;
-            file.sync_all()
-        });
-        written.and_then(|()| fs::rename(&temporary, &self.path)).map_err(|source| self.io(source))
+        replace(&self.path, text.as_bytes()).map_err(|source| self.io(source))
     }
 
     fn folder(&self) -> &Path {
@@ -311,6 +305,7 @@ pub(super) fn holds_something(folder: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn trust_is_by_folder_and_content() {

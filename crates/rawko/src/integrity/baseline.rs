@@ -17,7 +17,7 @@ use super::bounds::Bounds;
 use super::replica::Replica;
 use super::toolchain::Toolchain;
 use crate::checkpoint::{Checkpoints, Version};
-use crate::private::create_private_dir;
+use crate::private::{create_private_dir, replace};
 
 /// Longest time of the commands on the tree that the run began with.
 const TIME: Duration = Duration::from_secs(120);
@@ -123,9 +123,7 @@ fn find(folder: &Path, key: &str, tree: &str) -> Option<Baseline> {
 fn keep(folder: &Path, stored: &Stored) -> std::io::Result<()> {
     create_private_dir(folder)?;
     let path = path_of(folder, &stored.key, &stored.baseline.tree);
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    serde_json::to_writer(&mut file, stored)?;
-    file.persist(path)?;
+    replace(&path, &serde_json::to_vec(stored)?)?;
     let entries = std::fs::read_dir(folder)?.flatten();
     let mut kept: Vec<_> =
         entries.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();

@@ -12,7 +12,7 @@ use rawko_mcp::{ListedTool, UnusableTool, Version};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::private::{create_private_dir, keep_others_out, refuse_others_file, write_new};
+use crate::private::{create_private_dir, keep_others_out, refuse_others_file, replace};
 
 const FORMAT: u32 = 1;
 /// Largest file, in bytes: what one list of a server can be.
@@ -87,11 +87,7 @@ impl ApprovalFile {
         let folder = self.path.parent().unwrap_or(Path::new("."));
         create_private_dir(folder)?;
         keep_others_out(folder)?;
-        let new = self.path.with_extension(format!("{}.new", std::process::id()));
-        // One that a killed process left is in the way.
-        let _ = fs::remove_file(&new);
-        write_new(&new, &serde_json::to_vec_pretty(&approval)?)?;
-        fs::rename(&new, &self.path)
+        replace(&self.path, &serde_json::to_vec_pretty(&approval)?)
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rawko_mcp::StoreCredentials;
 
-use crate::private::{create_private_dir, keep_others_out, refuse_others_file, write_new};
+use crate::private::{create_private_dir, keep_others_out, refuse_others_file, replace};
 
 /// Largest file, in bytes.
 const MAX_BYTES: u64 = 1024 * 1024;
@@ -39,9 +39,6 @@ impl StoreCredentials for CredentialFile {
         };
         let folder = self.0.parent().unwrap_or(Path::new("."));
         create_private_dir(folder).and_then(|()| keep_others_out(folder)).map_err(failed)?;
-        let new = self.0.with_extension(format!("{}.new", std::process::id()));
-        // One that a killed process left is in the way.
-        let _ = fs::remove_file(&new);
-        write_new(&new, text.as_bytes()).and_then(|()| fs::rename(&new, &self.0)).map_err(failed)
+        replace(&self.0, text.as_bytes()).map_err(failed)
     }
 }

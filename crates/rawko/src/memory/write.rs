@@ -5,6 +5,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use rawko_core::Timestamp;
@@ -15,6 +16,7 @@ use serde_json::{Value, json};
 use super::file::{self, Care, Text};
 use super::report::Report;
 use crate::config::front_matter;
+use crate::private::{Existing, write_whole};
 
 /// Names that are tried for a new memory: `slug.md`, `slug-2.md`, …
 const MAX_NAMES: u32 = 1_000;
@@ -196,7 +198,7 @@ pub(super) fn create(folder: &Path, new: &NewMemory) -> Result<String, WriteErro
     let stem = slug(&new.title);
     for number in 1..=MAX_NAMES {
         let name = if number == 1 { format!("{stem}.md") } else { format!("{stem}-{number}.md") };
-        match write_new(&folder.join(&name), text.as_bytes()) {
+        match write_whole(&folder.join(&name), text.as_bytes(), 0o644, Existing::Stays) {
             Ok(()) => return Ok(name),
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
             Err(source) => return Err(WriteError::Io { path: name, source }),
@@ -204,18 +206,6 @@ pub(super) fn create(folder: &Path, new: &NewMemory) -> Result<String, WriteErro
     }
     let source = io::Error::new(io::ErrorKind::AlreadyExists, "too many memories have this title");
     Err(WriteError::Io { path: format!("{stem}.md"), source })
-}
-
-/// Whole before it takes its name, which must be free.
-fn write_new(path: &Path, text: &[u8]) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let mut part = tempfile::Builder::new()
-        .prefix(".new-")
-        .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
-        .tempfile_in(folder)?;
-    part.write_all(text)?;
-    part.as_file().sync_all()?;
-    part.persist_noclobber(path).map(drop).map_err(|error| error.error)
 }
 
 /// Sets `key` in the front matter of a memory, and nothing else.
@@ -283,13 +273,8 @@ fn with_key(front: &str, key: &str, value: Value) -> Option<String> {
 
 /// Puts a new text in the place of a file, whole.
 fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let folder = path.parent().unwrap_or(Path::new("."));
-    let permissions = fs::symlink_metadata(path)?.permissions();
-    let mut part = tempfile::Builder::new().prefix(".new-").tempfile_in(folder)?;
-    part.write_all(text.as_bytes())?;
-    part.as_file().set_permissions(permissions)?;
-    part.as_file().sync_all()?;
-    part.persist(path).map(drop).map_err(|error| error.error)
+    let mode = fs::symlink_metadata(path)?.permissions().mode() & 0o777;
+    write_whole(path, text.as_bytes(), mode, Existing::Replaced)
 }
 
 /// A memory's text without what was noted on it.

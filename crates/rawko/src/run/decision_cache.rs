@@ -6,7 +6,7 @@
 //! absent, and a write error is ignored: the cache never makes a run fail.
 
 use std::fs;
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -18,7 +18,7 @@ use rawko_core::text::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use crate::private::create_private_dir;
+use crate::private::{create_private_dir, replace};
 
 const VERSION: u32 = 1;
 /// Largest file, in bytes.
@@ -97,10 +97,7 @@ impl DecisionCache {
             decided_at: now,
             decision: decision.clone(),
         };
-        // Write the file completely before it gets its name. Only the user can read such a temporary file.
-        let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(&self.directory)?;
-        file.write_all(&serde_json::to_vec(&entry)?)?;
-        file.persist(path)?;
+        replace(&path, &serde_json::to_vec(&entry)?)?;
         self.prune()
     }
 
