@@ -31,7 +31,6 @@ fn features() -> Vec<&'static str> {
     let all = [
         ("copilot", cfg!(feature = "copilot")),
         ("fleet", cfg!(feature = "fleet")),
-        ("semantic", cfg!(feature = "semantic")),
         ("telemetry", cfg!(feature = "telemetry")),
     ];
     all.into_iter().filter_map(|(name, is_on)| is_on.then_some(name)).collect()
@@ -59,7 +58,7 @@ mod tests {
     fn what_is_absent_is_said() {
         let [commit, features, ..] = lines("", &[], "none");
         assert_eq!((commit.1.as_str(), features.1.as_str()), ("not recorded", "none"));
-        let [commit, features, ..] = lines("abc", &["copilot", "semantic"], "none");
-        assert_eq!((commit.1.as_str(), features.1.as_str()), ("abc", "copilot, semantic"));
+        let [commit, features, ..] = lines("abc", &["copilot", "fleet"], "none");
+        assert_eq!((commit.1.as_str(), features.1.as_str()), ("abc", "copilot, fleet"));
     }
 }

@@ -3,7 +3,9 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use rawko::config::{user_cache_dir, user_config_dir, user_data_dir, user_state_dir};
+#[cfg(feature = "fleet")]
+use rawko::config::user_data_dir;
+use rawko::config::{user_cache_dir, user_config_dir, user_state_dir};
 
 /// The environment as it was at the start.
 #[derive(Clone, Copy)]
@@ -67,7 +69,8 @@ impl ProcessEnv {
         user_config_dir(&|name| self.var(name))
     }
 
-    /// `$XDG_DATA_HOME/rawko`, which holds the model for semantic memory search.
+    /// `$XDG_DATA_HOME/rawko`, which holds the store of fleets.
+    #[cfg(feature = "fleet")]
     pub(crate) fn data_dir(self) -> Option<PathBuf> {
         user_data_dir(&|name| self.var(name))
     }

@@ -372,27 +372,3 @@ fn a_folder_that_is_none_is_said_by_every_action() {
     fs::remove_file(place.project().join(".rawko/memories")).unwrap();
     place.rawko(&add).ends(0).says(&["wrote .rawko/memories/t.md"]);
 }
-
-#[test]
-#[cfg(not(feature = "semantic"))]
-fn a_build_without_meaning_says_how_to_get_one() {
-    let place = with_memories();
-    place.write(".rawko/config.yaml", "memory: {semantic: true}\n");
-    place.rawko(&["memory", "match", "--task", "x", "--agent", "tester"]).ends(2).complains(&[
-        "cannot search memories by meaning",
-        "--features semantic",
-        "config.yaml:1",
-    ]);
-}
-
-#[test]
-#[cfg(feature = "semantic")]
-fn without_the_model_memories_are_found_by_words() {
-    let place = with_memories();
-    place.write(".rawko/config.yaml", "memory: {semantic: true}\n");
-    let question = ["memory", "match", "--task", "Add OAuth integration", "--agent", "developer"];
-    let done = place.rawko(&question).ends(0).says(&["OAuth2 integration was considered too broad"]);
-    done.complains(&["found by words alone", "scripts/fetch-model.sh"]);
-    let found = place.rawko(&[&question[..], &["--json"]].concat()).ends(0).json();
-    assert!(found["reports"][0]["help"].as_str().unwrap().contains("scripts/fetch-model.sh"), "{found}");
-}

@@ -15,7 +15,6 @@ fn chosen(path: &str, front: Value) -> Chosen {
         words: Vec::new(),
         score: Score::default(),
         matches: Vec::new(),
-        similarity: None,
         staleness: Staleness::default(),
         contradictions: Vec::new(),
     }

@@ -13,7 +13,7 @@ use super::select::Memory;
 pub(super) struct Conflicts<'a> {
     all: Vec<&'a Memory>,
     /// By the stems of the title, which memories of one title share.
-    titled: BTreeMap<&'a str, Vec<usize>>,
+    titled: BTreeMap<&'a [String], Vec<usize>>,
     /// What is declared, and by whom.
     declared: BTreeMap<String, Vec<usize>>,
     /// What a reference may mean; made when the first one is looked up.
@@ -23,7 +23,7 @@ pub(super) struct Conflicts<'a> {
 impl<'a> Conflicts<'a> {
     /// Of all these memories.
     pub(super) fn among(all: Vec<&'a Memory>) -> Self {
-        let mut titled: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        let mut titled: BTreeMap<&[String], Vec<usize>> = BTreeMap::new();
         let mut declared: BTreeMap<String, Vec<usize>> = BTreeMap::new();
         for (at, memory) in all.iter().enumerate() {
             titled.entry(memory.terms.title()).or_default().push(at);

@@ -177,11 +177,6 @@ mod tests {
             ("Cache", "The cache is not safe to share."),
             Contrary,
         );
-        check(
-            ("Der Cache", "Der Cache darf nicht geteilt werden."),
-            ("Der Cache", "Der Cache darf geteilt werden."),
-            Contrary,
-        );
         check(("", ""), ("", ""), Different);
     }
 

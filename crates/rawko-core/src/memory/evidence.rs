@@ -13,10 +13,9 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::pattern::{Pattern, PatternMatch};
+use super::pattern::{Pattern, PatternMatch, Reading};
 use super::query::{Part, QueryTerms};
 use super::select::Memory;
-use super::terms::Field;
 use super::words::{stem, words};
 
 /// What a word counts in each field.
@@ -51,8 +50,6 @@ const MAX_COST: u64 = 400_000;
 /// What speaks for a memory.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Evidence {
-    /// Its strength; see the module.
-    pub(super) strength: f64,
     /// Words of the query that the memory has, by stem.
     pub(super) words: Vec<String>,
     /// Its patterns that match.
@@ -111,7 +108,7 @@ pub(super) fn search(memories: &[&Memory], asked: &QueryTerms) -> Findings {
             !signs.matches.is_empty() && signs.matches.iter().all(|one| one.part == Part::Agent);
         let by_agent = fits && is_of_agent && !(is_enough && is_near);
         let words = search.words(&signs);
-        found.insert(at, Evidence { strength, words, matches: signs.matches, fits, by_agent });
+        found.insert(at, Evidence { words, matches: signs.matches, fits, by_agent });
     }
     Findings { found, untried: search.untried.get() }
 }
@@ -166,7 +163,7 @@ struct Search<'a> {
     /// The place of each word of the query.
     places: BTreeMap<&'a str, usize>,
     /// The stems of the query, with their places; a word of the agent's name has none.
-    known: Lookup<'a>,
+    known: BTreeMap<&'a str, Option<usize>>,
     compiled: Cell<u32>,
     cost: Cell<u64>,
     untried: Cell<u32>,
@@ -177,7 +174,7 @@ impl<'a> Search<'a> {
         let stems = asked.content().iter().chain(asked.joined().keys());
         let places: BTreeMap<&str, usize> = stems.enumerate().map(|(at, stem)| (stem.as_str(), at)).collect();
         let all = asked.stems().chain(places.keys().copied());
-        let known = Lookup::new(all.map(|stem| (stem.as_bytes(), places.get(stem).copied())).collect());
+        let known = all.map(|stem| (stem, places.get(stem).copied())).collect();
         Self { asked, places, known, compiled: Cell::new(0), cost: Cell::new(0), untried: Cell::new(0) }
     }
 
@@ -191,21 +188,20 @@ impl<'a> Search<'a> {
         let last = memory.header.when_to_use.len() + 1;
         let mut in_patterns: BTreeSet<usize> = BTreeSet::new();
         for (number_of_field, field) in memory.terms.fields().enumerate() {
-            let (mut known, mut all) = (0, 0);
-            for stem in field.stems() {
-                all += 1;
-                let Some(place) = self.known.get(stem) else { continue };
+            let mut known = 0;
+            for stem in field {
+                let Some(place) = self.known.get(stem.as_str()) else { continue };
                 known += 1;
-                match place {
+                match *place {
                     Some(at) if number_of_field == 0 => signs.fields[at] += TITLE,
                     Some(at) if number_of_field == last => signs.fields[at] += BODY,
                     Some(at) => drop(in_patterns.insert(at)),
                     None => {}
                 }
             }
-            signs.length += number(all) * if number_of_field == last { BODY } else { 1.0 };
+            signs.length += number(field.len()) * if number_of_field == last { BODY } else { 1.0 };
             let pattern = number_of_field.checked_sub(1).and_then(|at| memory.header.when_to_use.get(at));
-            if let Some(found) = pattern.and_then(|text| self.matched(text, field, (known, all))) {
+            if let Some(found) = pattern.and_then(|text| self.matched(text, known, field.len())) {
                 signs.names_agent |= self.names_agent(&found);
                 if found.part != Part::Agent {
                     in_patterns.extend(self.said(&found.found));
@@ -228,10 +224,10 @@ impl<'a> Search<'a> {
     }
 
     /// How a pattern matches, `known` of whose `all` stems the query has.
-    fn matched(&self, text: &str, field: Field<'_>, (known, all): (usize, usize)) -> Option<PatternMatch> {
-        let may_match = match field.may_match(|literal| self.asked.may_contain(literal)) {
-            Some(may_match) => may_match && self.may_be_tried(text),
-            None => known > 0 && 2 * known >= all,
+    fn matched(&self, text: &str, known: usize, all: usize) -> Option<PatternMatch> {
+        let may_match = match Pattern::reading_of(text) {
+            Reading::Words => known > 0 && 2 * known >= all,
+            Reading::Regex | Reading::Substring | Reading::Glob | Reading::Prefix => self.may_be_tried(text),
         };
         if may_match { Pattern::read(text).find_in(self.asked) } else { None }
     }
@@ -289,38 +285,6 @@ impl<'a> Search<'a> {
             None => self.asked.joined().get(stem).cloned(),
         };
         found.filter_map(|(stem, _)| word(stem)).collect()
-    }
-}
-
-/// Finds the few stems of a query among hundreds of thousands: a bit rules out most of the others.
-struct Lookup<'a> {
-    places: BTreeMap<&'a [u8], Option<usize>>,
-    bits: [u64; 64],
-}
-
-impl<'a> Lookup<'a> {
-    fn new(places: BTreeMap<&'a [u8], Option<usize>>) -> Self {
-        let mut bits = [0; 64];
-        for (word, bit) in places.keys().map(|stem| Self::bit(stem)) {
-            bits[word] |= bit;
-        }
-        Self { places, bits }
-    }
-
-    /// `None` where the query does not have the stem.
-    fn get(&self, stem: &[u8]) -> Option<Option<usize>> {
-        let (word, bit) = Self::bit(stem);
-        if self.bits[word] & bit == 0 { None } else { self.places.get(stem).copied() }
-    }
-
-    fn bit(bytes: &[u8]) -> (usize, u64) {
-        let at = |place: usize| bytes.get(place).copied().map_or(0, usize::from);
-        let hash = at(0)
-            ^ at(1) << 3
-            ^ at(bytes.len() / 2) << 5
-            ^ at(bytes.len().saturating_sub(1)) << 7
-            ^ bytes.len() << 4;
-        ((hash >> 6) % 64, 1 << (hash % 64))
     }
 }
 

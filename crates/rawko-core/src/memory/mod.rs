@@ -24,7 +24,6 @@ pub mod extraction;
 mod feedback;
 mod glob;
 mod header;
-mod literal;
 mod mention;
 mod pattern;
 mod pieces;
@@ -55,8 +54,8 @@ pub use reference::{reference_key, referred_keys};
 pub use score::Score;
 pub use secret::holds_token;
 pub use select::{
-    Chosen, Contradiction, LeftOut, Memory, RankInput, Ranking, Reason, Selection, Similarity, rank,
-    shortlist_len, superseded,
+    Chosen, Contradiction, LeftOut, Memory, RankInput, Ranking, Reason, Selection, rank, shortlist_len,
+    superseded,
 };
 pub use slug::slug;
 pub use sources::learned_from;

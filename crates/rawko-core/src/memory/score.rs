@@ -14,9 +14,6 @@ use super::words::stems;
 use crate::Timestamp;
 use crate::agent::Importance;
 
-/// Most that similarity of meaning adds, where it is switched on.
-pub(super) const MAX_SEMANTIC: f64 = 10.0;
-
 const HOUR_MS: u64 = 3_600_000;
 
 /// The components of a score. Each is what it adds; maluses are negative.
@@ -39,8 +36,6 @@ pub struct Score {
     pub agent_bonus: f64,
     /// What earlier uses take off: from −10 to 0.
     pub feedback: f64,
-    /// What similarity of meaning adds: up to 10.
-    pub semantic: f64,
     /// What a changed tree takes off: down to −15.
     pub staleness: f64,
 }
@@ -48,13 +43,7 @@ pub struct Score {
 impl Score {
     /// Scores a memory; staleness is looked at only for those that may be chosen ([`Score::stale`]).
     #[must_use]
-    pub fn of(
-        header: &Header,
-        query: &Query,
-        recipient: &Recipient,
-        (feedback, semantic): (f64, f64),
-        now: Timestamp,
-    ) -> Self {
+    pub fn of(header: &Header, query: &Query, recipient: &Recipient, feedback: f64, now: Timestamp) -> Self {
         let tags: BTreeSet<String> = header.tags.iter().map(|tag| tag_key(tag)).collect();
         let shared_tags = tags.intersection(&recipient.tag_keys()).count();
         let by_same_agent = header.discovered_by.as_deref() == Some(recipient.name.as_str());
@@ -66,7 +55,6 @@ impl Score {
             same_agent: if by_same_agent { 10.0 } else { 0.0 },
             agent_bonus: if shared_tags > 0 { recipient.score_bonus } else { 0.0 },
             feedback,
-            semantic,
             ..Self::default()
         };
         score.summed()
@@ -80,7 +68,7 @@ impl Score {
 
     /// The components with their names, as tables show them.
     #[must_use]
-    pub fn components(&self) -> [(&'static str, f64); 9] {
+    pub fn components(&self) -> [(&'static str, f64); 8] {
         [
             ("importance", self.importance),
             ("recency", self.recency),
@@ -89,7 +77,6 @@ impl Score {
             ("same agent", self.same_agent),
             ("agent's bonus", self.agent_bonus),
             ("feedback", self.feedback),
-            ("semantic", self.semantic),
             ("staleness", self.staleness),
         ]
     }
@@ -149,7 +136,7 @@ mod tests {
         let mut value = json!({"title": "T", "whenToUse": "x", "importance": "low"});
         value.as_object_mut().unwrap().extend(front.as_object().unwrap().clone());
         let header = Header::read(&value).0.unwrap();
-        Score::of(&header, &Query::new(task, agent, None), &recipient(agent, bonus), (0.0, 0.0), NOW)
+        Score::of(&header, &Query::new(task, agent, None), &recipient(agent, bonus), 0.0, NOW)
     }
 
     #[track_caller]

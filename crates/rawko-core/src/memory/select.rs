@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::conflict::Conflicts;
 use super::evidence::{Evidence, Findings, search};
@@ -19,7 +19,7 @@ use super::query::Query;
 use super::recalled::Unmet;
 use super::recipient::Recipient;
 use super::reference::{reference_key, referred_keys};
-use super::score::{MAX_SEMANTIC, Score};
+use super::score::Score;
 use super::staleness::Staleness;
 use super::terms::Terms;
 use crate::Timestamp;
@@ -30,11 +30,9 @@ const MAX_PARTNERS: usize = 2;
 const MAX_NAMED: usize = 4;
 /// Least memories whose files are looked at.
 const MIN_SHORTLIST: usize = 20;
-/// The constant of reciprocal rank fusion, as its authors chose it (<https://doi.org/10.1145/1571941.1572114>).
-const RECIPROCAL: f64 = 60.0;
 
 /// A memory without its body.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Memory {
     /// Its path below the memories' folder, with `/` between the parts.
     pub path: String,
@@ -53,23 +51,11 @@ impl Memory {
     }
 }
 
-/// How near a memory's natural-language patterns are to the query in meaning, where it was measured.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub struct Similarity {
-    /// From 0 to 1.
-    pub cosine: f64,
-    /// Whether that is near enough to match by itself.
-    pub matches: bool,
-}
-
 /// What selection depends on besides memories, query and agent.
 #[derive(Debug, Clone, Default)]
 pub struct RankInput {
     /// What earlier uses say, by path.
     pub feedback: BTreeMap<String, Feedback>,
-    /// Similarity of meaning, by path; empty where it is switched off.
-    pub semantic: BTreeMap<String, Similarity>,
     /// The instant of the selection.
     pub now: Timestamp,
 }
@@ -93,7 +79,6 @@ struct Ranked<'a> {
     score: Score,
     words: Vec<String>,
     matches: Vec<PatternMatch>,
-    similarity: Option<Similarity>,
     fits: Fits,
 }
 
@@ -131,8 +116,6 @@ pub struct Chosen {
     pub words: Vec<String>,
     /// Its patterns that match; none where its words alone fit, or it is given because it contradicts another.
     pub matches: Vec<PatternMatch>,
-    /// How near it is in meaning, where that was measured.
-    pub similarity: Option<Similarity>,
     /// What was found of the files that it speaks of.
     pub staleness: Staleness,
     /// Memories that say otherwise.
@@ -271,22 +254,6 @@ pub fn rank<'a>(
     ranking
 }
 
-/// Points for similarity of meaning: the place by meaning and the place by words, joined by reciprocal ranks. The first by both has all,
-/// the first by meaning alone half of them. Tenths, so that what is printed adds up.
-fn semantic_points(place: usize, place_by_words: Option<usize>) -> f64 {
-    let share =
-        |place: usize| RECIPROCAL / (RECIPROCAL + f64::from(u32::try_from(place).unwrap_or(u32::MAX)));
-    let both = share(place) + place_by_words.map_or(0.0, share);
-    (MAX_SEMANTIC * both / 2.0 * 10.0).round() / 10.0
-}
-
-/// The places (from 0) of these in the order of their figures, the largest first.
-fn places<K: Ord + Copy>(figures: impl Iterator<Item = (K, f64)>) -> BTreeMap<K, usize> {
-    let mut all: Vec<(K, f64)> = figures.collect();
-    all.sort_by(|one, other| other.1.total_cmp(&one.1).then(one.0.cmp(&other.0)));
-    all.into_iter().enumerate().map(|(place, (key, _))| (key, place)).collect()
-}
-
 /// The path of what takes a memory's place, by the memory's path.
 #[must_use]
 pub fn superseded<'a>(memories: impl IntoIterator<Item = &'a Memory> + Clone) -> BTreeMap<&'a str, &'a str> {
@@ -320,46 +287,35 @@ impl<'a> Ranking<'a> {
         let by_step = self.query.step().map(|step| search(alive, step)).unwrap_or_default();
         self.untried = untried + by_step.untried;
         let mut by_step = by_step.found;
-        let semantic = &self.around.semantic;
-        let by_words = if semantic.is_empty() {
-            BTreeMap::new()
-        } else {
-            places(by_task.iter().map(|(at, evidence)| (*at, evidence.strength)))
-        };
-        let by_meaning = places(semantic.iter().map(|(path, near)| (path.as_str(), near.cosine)));
         for (at, memory) in alive.iter().enumerate() {
-            let similarity = semantic.get(&memory.path).copied();
-            let is_near = similarity.is_some_and(|near| near.matches);
             let of_task = by_task.remove(&at).unwrap_or_default();
             let of_step = by_step.remove(&at).unwrap_or_default();
-            let is_by_step = !of_task.fits && !is_near && of_step.fits;
+            let is_by_step = !of_task.fits && of_step.fits;
             let Evidence { words, matches, fits, by_agent, .. } = if is_by_step { of_step } else { of_task };
-            let place = by_meaning.get(memory.path.as_str());
-            let semantic = place.map_or(0.0, |place| semantic_points(*place, by_words.get(&at).copied()));
-            if !fits && !is_near {
+            if !fits {
                 let reason =
                     if words.is_empty() && matches.is_empty() { Reason::NoMatch } else { Reason::TooWeak };
                 self.leave_out(memory, reason, None, matches);
                 continue;
             }
-            let score = self.score(memory, semantic);
+            let score = self.score(memory);
             if memory.header.effective_importance() < self.recipient.min_importance {
                 self.leave_out(memory, Reason::TooUnimportant, Some(score), matches);
             } else {
-                let fits = match (is_by_step, by_agent && !is_near) {
+                let fits = match (is_by_step, by_agent) {
                     (true, _) => Fits::Step,
                     (false, true) => Fits::Agent,
                     (false, false) => Fits::Task,
                 };
-                self.ranked.push(Ranked { memory, score, words, matches, similarity, fits });
+                self.ranked.push(Ranked { memory, score, words, matches, fits });
             }
         }
         self.ranked.sort_by(|one, other| before(one, other));
     }
 
-    fn score(&self, memory: &Memory, semantic: f64) -> Score {
+    fn score(&self, memory: &Memory) -> Score {
         let feedback = self.around.feedback.get(&memory.path).map_or(0.0, Feedback::malus);
-        Score::of(&memory.header, self.query, self.recipient, (feedback, semantic), self.around.now)
+        Score::of(&memory.header, self.query, self.recipient, feedback, self.around.now)
     }
 
     fn max(&self) -> usize {
@@ -482,8 +438,8 @@ impl<'a> Ranking<'a> {
 
     /// A memory that is given although none of its patterns matches.
     fn unmatched(&self, memory: &'a Memory, malus: f64) -> Ranked<'a> {
-        let score = self.score(memory, 0.0).stale(malus);
-        Ranked { memory, score, words: Vec::new(), matches: Vec::new(), similarity: None, fits: Fits::Task }
+        let score = self.score(memory).stale(malus);
+        Ranked { memory, score, words: Vec::new(), matches: Vec::new(), fits: Fits::Task }
     }
 
     fn contradictions(&self, memory: &Memory, told: &BTreeSet<&str>) -> Vec<Contradiction> {
@@ -518,7 +474,6 @@ impl Ranked<'_> {
             score: self.score,
             words: self.words,
             matches: self.matches,
-            similarity: self.similarity,
             staleness: found.get(&self.memory.path).cloned().unwrap_or_default(),
             contradictions: Vec::new(),
         }

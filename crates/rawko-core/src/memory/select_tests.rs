@@ -169,18 +169,16 @@ fn what_speaks_of_a_changed_tree_is_demoted() {
 }
 
 #[test]
-fn feedback_and_meaning_count() {
-    let memories = [memory("used", json!({})), memory("near", json!({"whenToUse": "money matters"}))];
+fn feedback_counts() {
+    let memories = [memory("used", json!({})), memory("unused", json!({}))];
     let query = Query::new("Fix the auth module", "developer", None);
     let mut around = RankInput { now: NOW, ..RankInput::default() };
     around.feedback.insert("used".to_owned(), Feedback { uses: 4, misled: 2, ..Feedback::default() });
-    around.semantic.insert("near".to_owned(), Similarity { cosine: 0.62, matches: true });
     let recipient = recipient(&json!({}));
     let selection = rank(&memories, &query, &recipient, &around).choose(&BTreeMap::new());
     let scores: Vec<(&str, f64)> =
         selection.chosen.iter().map(|one| (one.memory.path.as_str(), one.score.total)).collect();
-    // By meaning it is the first, by words it is not there: half of ten points.
-    assert_eq!(scores, [("near", 20.0), ("used", 12.5)]);
+    assert_eq!(scores, [("unused", 15.0), ("used", 12.5)]);
 }
 
 proptest! {

@@ -10,7 +10,7 @@ mod search;
 mod set;
 mod unrelated;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use rawko_core::memory::words::stems;
 use rawko_core::memory::{Header, Memory, Pattern};
@@ -73,19 +73,17 @@ fn share(header: &Header, task: &BTreeSet<String>) -> f64 {
 
 /// Answers to some queries.
 fn answers<'a>(memories: &[Memory], queries: &[&'a LabelledQuery], context: Context) -> Vec<Answer<'a>> {
-    let near = BTreeMap::new();
-    queries.iter().map(|query| Answer { query, found: found(memories, query, context, &near) }).collect()
+    queries.iter().map(|query| Answer { query, found: found(memories, query, context) }).collect()
 }
 
 /// For each task, what is found when the memories that are for it are not there.
 fn without_its_own(memories: &[Memory], queries: &[&LabelledQuery], context: Context) -> Figures {
-    let near = BTreeMap::new();
     let with_none: Vec<(LabelledQuery, Vec<String>)> = queries
         .iter()
         .map(|query| {
             let others: Vec<Memory> =
                 memories.iter().filter(|memory| !query.relevant.contains(&memory.path)).cloned().collect();
-            let found = found(&others, query, context, &near);
+            let found = found(&others, query, context);
             (LabelledQuery { relevant: Vec::new(), ..(*query).clone() }, found)
         })
         .collect();

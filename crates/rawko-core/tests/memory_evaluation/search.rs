@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use rawko_core::Timestamp;
 use rawko_core::agent::{AgentConfig, Importance};
-use rawko_core::memory::{DEFAULT_MAX_INJECTED, Memory, Query, RankInput, Recipient, Similarity, rank};
+use rawko_core::memory::{DEFAULT_MAX_INJECTED, Memory, Query, RankInput, Recipient, rank};
 use serde_json::json;
 
 use super::set::LabelledQuery;
@@ -31,13 +31,8 @@ const PLANS: [&str; 3] = [
 ];
 
 /// The paths of what a task is given, best first.
-pub(super) fn found(
-    memories: &[Memory],
-    query: &LabelledQuery,
-    context: Context,
-    near: &BTreeMap<String, Similarity>,
-) -> Vec<String> {
-    let around = RankInput { semantic: near.clone(), now: Timestamp(0), ..RankInput::default() };
+pub(super) fn found(memories: &[Memory], query: &LabelledQuery, context: Context) -> Vec<String> {
+    let around = RankInput { now: Timestamp(0), ..RankInput::default() };
     let agent: AgentConfig =
         serde_json::from_value(json!({"name": query.agent, "systemPrompt": ""})).unwrap();
     let recipient = Recipient::of(&agent, DEFAULT_MAX_INJECTED, Importance::Low);

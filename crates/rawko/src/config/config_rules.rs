@@ -81,12 +81,6 @@ pub(super) fn check(config: &Config, layers: &Layers, known: &Known<'_>) -> Vec<
         let help = "write it like `http://localhost:4318`".to_owned();
         rules.find("/observability/endpoint", format!("this is not a valid address: {wants}"), Some(help));
     }
-    if config.memory.semantic && !cfg!(feature = "semantic") {
-        let help =
-            "build it with `cargo install --path crates/rawko-cli --features semantic`, or set it to false";
-        let message = "this build of rawko cannot search memories by meaning".to_owned();
-        rules.find("/memory/semantic", message, Some(help.to_owned()));
-    }
     for (model, price) in &config.prices {
         let amounts =
             [Some(price.input), Some(price.output), price.cache_read, price.cache_write, price.search];

@@ -429,8 +429,6 @@ pub struct MemoryConfig {
     pub max_injected: u32,
     /// Lowest importance of a memory that is added to a prompt.
     pub min_importance: Importance,
-    /// Whether memories are also searched by meaning. Needs a build with the feature `semantic`, and its model.
-    pub semantic: bool,
 }
 
 impl Default for MemoryConfig {
@@ -441,7 +439,6 @@ impl Default for MemoryConfig {
             extractor: ExtractorConfig::default(),
             max_injected: 5,
             min_importance: Importance::Low,
-            semantic: false,
         }
     }
 }

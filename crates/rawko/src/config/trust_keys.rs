@@ -143,7 +143,6 @@ pub(super) const CONFIG: &[(&str, Needs)] = &[
     ("/memory/extractor/maxTokens", NoMoreThan(|| number(ExtractorConfig::default().max_tokens))),
     ("/memory/maxInjected", Nothing("the memories of an untrusted folder are not used")),
     ("/memory/minImportance", Nothing("the memories of an untrusted folder are not used")),
-    ("/memory/semantic", Nothing("the search runs on this machine, with a model that the user installed")),
     ("/tools/*/name", Nothing(TOOL)),
     ("/tools/*/description", Nothing(TOOL)),
     ("/tools/*/inputSchema", Nothing(TOOL)),

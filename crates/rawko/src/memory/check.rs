@@ -12,15 +12,12 @@ use crate::config::front_matter;
 /// How far in the future a date may be: clocks differ.
 const LENIENCY_MS: u64 = 10 * 60 * 1_000;
 
-/// Memories from which on a selection takes longer than anybody should wait for it.
-const MANY: usize = if cfg!(test) { 30 } else { 20_000 };
-
 /// Most steps from one memory to one that it supersedes, in search of circles.
 const MAX_STEPS: usize = 1_000_000;
 
 /// All reports: of each file, and between files.
 pub(super) fn check(store: &MemoryStore, now: Timestamp) -> Vec<Report> {
-    let Inventory { memories, mut reports } = store.reread();
+    let Inventory { memories, mut reports } = store.inventory_with_care();
     let by_key = by_key(&memories);
     let targets = |reference: &str| by_key.get(&reference_key(reference)).map_or(&[][..], Vec::as_slice);
     let edges = edges(&memories, &by_key);
@@ -108,10 +105,6 @@ pub(super) fn check(store: &MemoryStore, now: Timestamp) -> Vec<Report> {
         }
     }
     reports.extend(found_between);
-    if memories.len() > MANY {
-        let message = format!("{} memories, more than the {MANY} that are searched quickly", memories.len());
-        reports.push(Report::warning("", message, "retire and remove what is no longer of use"));
-    }
     reports
 }
 

@@ -8,9 +8,8 @@ use std::io::{self, Read as _};
 use std::os::fd::BorrowedFd;
 
 use rawko_core::memory::{Finding, Header, Terms};
-use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
+use rustix::fs::{Mode, OFlags, openat};
 
-use super::folder::Stamp;
 use super::report::Report;
 use super::write::without_notes;
 use crate::config::front_matter::{self, FrontMatter};
@@ -49,25 +48,16 @@ pub(super) struct Text {
     pub(super) body: String,
 }
 
-/// Reads what the file `name` in `folder`, shown as `path`, is about, and the stamp of the file that was read. Without a stamp it is not
-/// known what the file holds.
-pub(super) fn read_entry(
-    folder: BorrowedFd<'_>,
-    name: &str,
-    path: &str,
-    care: Care,
-) -> (Entry, Option<Stamp>) {
-    let (file, stamp) = match open(folder, name, path) {
-        Ok(opened) => opened,
-        Err(report) => return (refused(*report), None),
+/// Reads what the file `name` in `folder`, shown as `path`, is about.
+pub(super) fn read_entry(folder: BorrowedFd<'_>, name: &str, path: &str, care: Care) -> Entry {
+    let file = match open(folder, name, path) {
+        Ok(file) => file,
+        Err(report) => return refused(*report),
     };
-    if let Err(report) = within_bounds(stamp, path) {
-        return (refused(*report), Some(stamp));
-    }
-    let mut bytes = Vec::with_capacity(usize::try_from(stamp.size.min(READ)).unwrap_or_default() + 1);
+    let mut bytes = Vec::new();
     match file.take(READ).read_to_end(&mut bytes) {
-        Ok(_) => (parse(&bytes, path, care), Some(stamp)),
-        Err(error) => (refused(*unreadable(path, &error)), None),
+        Ok(_) => parse(&bytes, path, care),
+        Err(error) => refused(*unreadable(path, &error)),
     }
 }
 
@@ -78,8 +68,7 @@ fn refused(report: Report) -> Entry {
 
 /// The whole text of a memory, line breaks as they are; front matter alone where `body` is not wanted.
 pub(super) fn read_text(folder: BorrowedFd<'_>, name: &str, path: &str) -> Result<Text, Box<Report>> {
-    let (file, stamp) = open(folder, name, path)?;
-    within_bounds(stamp, path)?;
+    let file = open(folder, name, path)?;
     let mut bytes = Vec::new();
     file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
     let end = front_end(&bytes).unwrap_or(0);
@@ -90,23 +79,20 @@ pub(super) fn read_text(folder: BorrowedFd<'_>, name: &str, path: &str) -> Resul
     })
 }
 
-fn open(folder: BorrowedFd<'_>, name: &str, path: &str) -> Result<(File, Stamp), Box<Report>> {
+fn open(folder: BorrowedFd<'_>, name: &str, path: &str) -> Result<File, Box<Report>> {
     // A FIFO would otherwise wait for a writer.
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let opened = openat(folder, name, flags, Mode::empty()).and_then(|file| Ok((fstat(&file)?, file)));
-    let (stat, file) = opened.map_err(|error| unreadable(path, &error.into()))?;
-    if !FileType::from_raw_mode(stat.st_mode).is_file() {
+    let opened = openat(folder, name, flags, Mode::empty()).map(File::from).map_err(io::Error::from);
+    let opened = opened.and_then(|file| Ok((file.metadata()?, file)));
+    let (found, file) = opened.map_err(|error| unreadable(path, &error))?;
+    if !found.is_file() {
         return Err(Box::new(Report::error(path, "is not a regular file", "replace it by a file")));
     }
-    Ok((File::from(file), Stamp::of(&stat)))
-}
-
-fn within_bounds(stamp: Stamp, path: &str) -> Result<(), Box<Report>> {
-    if stamp.size <= MAX_BYTES {
-        return Ok(());
+    if found.len() > MAX_BYTES {
+        let message = format!("is larger than {} kB, which no memory needs to be", MAX_BYTES / 1024);
+        return Err(Box::new(Report::error(path, message, "shorten it, or move it elsewhere")));
     }
-    let message = format!("is larger than {} kB, which no memory needs to be", MAX_BYTES / 1024);
-    Err(Box::new(Report::error(path, message, "shorten it, or move it elsewhere")))
+    Ok(file)
 }
 
 /// After the line that ends the front matter; `None` where none begins or none ends in these bytes.

@@ -1,13 +1,13 @@
-//! The memories' folder as the file system has it: which files there are, and whether they are still the same.
+//! The memories' folder as the file system has it: which files there are.
 //!
-//! Owns listing and looking. Links are not followed, wherever they point: a clone may bring one that leaves the folder. Every folder is opened
+//! Links are not followed, wherever they point: a clone may bring one that leaves the folder. Every folder is opened
 //! from the one above it, so that nothing can be slipped in between. Contents are read elsewhere.
 
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::Path;
 
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat, openat, statat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, openat, statat};
 use rustix::io::Errno;
 
 use super::report::Report;
@@ -15,44 +15,11 @@ use super::report::Report;
 /// Deepest folder below the memories' folder.
 const MAX_DEPTH: usize = 16;
 /// Most memories. Memories beyond this number are not looked at.
-pub(super) const MAX_FILES: usize = 1_000_000;
-/// Most folders. (Tests would be slow with so many.)
-pub(super) const MAX_FOLDERS: usize = if cfg!(test) { 1_200 } else { 100_000 };
+pub(super) const MAX_FILES: usize = 10_000;
+/// Most folders.
+pub(super) const MAX_FOLDERS: usize = 1_000;
 /// The ending of a memory's file.
 pub(super) const ENDING: &str = ".md";
-
-/// By what a file or folder is known to be unchanged.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(super) struct Stamp {
-    pub(super) ino: u64,
-    pub(super) size: u64,
-    /// Nanoseconds since 1970.
-    pub(super) mtime: i64,
-    /// The same of the last change of anything about it, which no program can set.
-    pub(super) ctime: i64,
-}
-
-impl Stamp {
-    #[allow(clippy::useless_conversion, reason = "the types of the fields differ between platforms")]
-    pub(super) fn of(stat: &Stat) -> Self {
-        let ns = |seconds: i64, ns: i64| seconds.saturating_mul(1_000_000_000).saturating_add(ns);
-        Self {
-            ino: u64::from(stat.st_ino),
-            size: u64::try_from(stat.st_size).unwrap_or_default(),
-            mtime: ns(i64::from(stat.st_mtime), i64::try_from(stat.st_mtime_nsec).unwrap_or_default()),
-            ctime: ns(i64::from(stat.st_ctime), i64::try_from(stat.st_ctime_nsec).unwrap_or_default()),
-        }
-    }
-
-    /// Whether it may change again without its stamp changing: it changed so shortly before `seen` (nanoseconds since 1970)
-    /// that the next change could fall into the same tick of the file system's clock.
-    pub(super) fn is_racy(&self, seen: i64) -> bool {
-        // By ctime alone, for any program may set mtime, to a day in the future too.
-        // A clock that counts seconds has no nanoseconds to show; one that does ticks a hundred times a second or more.
-        let tick = if self.ctime % 1_000_000 == 0 { 2_000_000_000 } else { 40_000_000 };
-        self.ctime.saturating_add(tick) >= seen
-    }
-}
 
 /// One folder with the memories right in it.
 #[derive(Debug, Clone, PartialEq, Eq)]

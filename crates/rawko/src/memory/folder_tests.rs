@@ -1,9 +1,9 @@
-//! Listing a folder that is larger than what a process may have open.
+//! Listing folders that are too large.
 
 use std::fs;
 use std::process::Command;
 
-use super::folder::MAX_FOLDERS;
+use super::folder::{MAX_FILES, MAX_FOLDERS, list};
 use super::tests::{Project, holds};
 use super::*;
 
@@ -37,4 +37,16 @@ fn many_folders_need_few_open_files() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success() && said.contains("1 passed"), "{said}");
+}
+
+#[test]
+fn more_memories_than_the_bound_are_not_looked_at() {
+    use std::os::fd::AsFd as _;
+    let dir = tempfile::tempdir().unwrap();
+    for number in 0..=MAX_FILES {
+        fs::write(dir.path().join(format!("{number}.md")), "").unwrap();
+    }
+    let listing = list(fs::File::open(dir.path()).unwrap().as_fd());
+    assert_eq!(listing.folders[0].names.len(), MAX_FILES);
+    holds(&listing.reports, &[&format!(" more than {MAX_FILES} memories")]);
 }

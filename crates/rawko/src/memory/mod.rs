@@ -1,9 +1,9 @@
 //! The memories of a project: reading, finding, writing (`docs/spec/memory.md`, `docs/memory.md`).
 //!
 //! ```text
-//! folder ─▶ file ─▶ records ─▶ store ─▶ core::memory (rank, choose, block)
-//!                               │
-//!                      tree, feedback, lock, write, learn, retire
+//! folder ─▶ file ─▶ store ─▶ core::memory (rank, choose, block)
+//!                     │
+//!            tree, feedback, lock, write, learn, retire
 //! ```
 //!
 //! A [`MemoryStore`] is everything there is to do with `.rawko/memories`, or with the user's own memories. What a memory means, whether it matches and
@@ -16,9 +16,6 @@ mod file;
 mod folder;
 mod learn;
 mod lock;
-mod meaning;
-mod parallel;
-mod records;
 mod report;
 mod retire;
 mod store;
@@ -26,8 +23,6 @@ mod tree;
 mod write;
 
 pub use learn::Learned;
-pub(crate) use meaning::LazyMeaning;
-pub use meaning::{Meaning, MeaningError};
 pub use report::Report;
 pub use retire::Retirement;
 pub use store::{Inventory, MemoryStore, Recall, RecallOptions};
@@ -39,8 +34,6 @@ pub const FOLDER: &str = ".rawko/memories";
 /// What paths of the user's own memories begin with.
 pub const OF_USER: &str = "user:";
 
-#[cfg(test)]
-mod cache_tests;
 #[cfg(test)]
 mod folder_tests;
 #[cfg(test)]

@@ -7,29 +7,26 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use rawko_core::Timestamp;
 use rawko_core::memory::{
-    Feedback, Memory, Query, RankInput, Reason, Recipient, Selection, Similarity, Use, rank, reference_key,
+    Feedback, Memory, Query, RankInput, Reason, Recipient, Selection, Use, rank, reference_key,
     referred_keys, shortlist_len,
 };
 
 use super::feedback;
-use super::file::{self, Care, Text};
-use super::folder;
+use super::file::{self, Care, Entry, Text};
+use super::folder::{self, Listed, Listing};
 use super::lock::{Lock, PATIENCE};
-use super::records::{self, Records};
 use super::report::Report;
 use super::tree::Tree;
 use super::write::WriteError;
 
-/// What rawko derives from memories or keeps for one machine, and git ignores.
+/// What rawko keeps for one machine, and git ignores.
 const GITIGNORE: &str = "\
-# What rawko derives from the memories, or keeps for this machine alone. The memories themselves are meant to be committed.
-/.index
-/.vectors*
+# What rawko keeps for this machine alone. The memories themselves are meant to be committed.
 /.feedback.jsonl
 /.new-*
 ";
@@ -49,9 +46,6 @@ pub struct MemoryStore {
     user: Option<Arc<MemoryStore>>,
     /// Whether agents are given those of this store.
     is_given: bool,
-    /// What was read last.
-    known: Arc<Mutex<Option<Records>>>,
-    keeps_caches: bool,
     /// How long other writers are waited for.
     patience: Duration,
 }
@@ -70,8 +64,6 @@ pub struct Inventory {
 pub struct RecallOptions {
     /// The instant.
     pub now: Timestamp,
-    /// Similarity of meaning, by path; empty where it is switched off.
-    pub semantic: BTreeMap<String, Similarity>,
 }
 
 /// What an execution is given.
@@ -96,17 +88,15 @@ impl MemoryStore {
             above: project.join(ABOVE),
             user: None,
             is_given: true,
-            known: Arc::default(),
-            keeps_caches: true,
             patience: PATIENCE,
         }
     }
 
     /// The user's own memories, in the folder `memories` of the folder of the user's configuration. What they say of files is
-    /// said of those in `project`. Reading them leaves no files.
+    /// said of those in `project`.
     #[must_use]
     pub fn of_user(config_dir: &Path, project: &Path) -> Self {
-        Self { above: config_dir.to_owned(), ..Self::of_project(project).without_caches() }
+        Self { above: config_dir.to_owned(), ..Self::of_project(project) }
     }
 
     /// The same, where agents are given the user's own besides. Paths of these begin with [`OF_USER`](super::OF_USER).
@@ -126,12 +116,6 @@ impl MemoryStore {
     #[must_use]
     pub fn user(&self) -> Option<&Self> {
         self.user.as_deref()
-    }
-
-    /// Reading them leaves no files: neither an index nor vectors.
-    #[must_use]
-    pub fn without_caches(self) -> Self {
-        Self { keeps_caches: false, ..self }
     }
 
     /// The same, with another time for which other writers are waited for; 30 seconds otherwise.
@@ -155,31 +139,21 @@ impl MemoryStore {
     /// All of them.
     #[must_use]
     pub fn inventory(&self) -> Inventory {
-        self.read(|root| self.with_records(root, Inventory::of))
+        self.read(Care::Quick)
     }
 
-    /// All of them, each file read anew and with care.
+    /// All of them, looked at with care.
     #[must_use]
-    pub fn reread(&self) -> Inventory {
-        self.read(|root| Inventory::of(&Records::read(root)))
+    pub(super) fn inventory_with_care(&self) -> Inventory {
+        self.read(Care::Full)
     }
 
-    fn read(&self, how: impl FnOnce(&OwnedFd) -> Inventory) -> Inventory {
+    fn read(&self, care: Care) -> Inventory {
         match self.open() {
-            Ok(Some(root)) => how(&root),
+            Ok(Some(root)) => Inventory::read(&root, care),
             Ok(None) => Inventory::default(),
             Err(report) => Inventory { memories: Vec::new(), reports: vec![*report] },
         }
-    }
-
-    /// Does something with the records of the folder as it is now.
-    fn with_records<R>(&self, root: &OwnedFd, work: impl FnOnce(&Records) -> R) -> R {
-        // A concurrent caller reads for itself.
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let records = Records::look(root, known, self.cache().as_deref());
-        let done = work(&records);
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = Some(records);
-        done
     }
 
     /// Chooses what an execution is given. [`Selection::left_out`] names only those that came near.
@@ -197,59 +171,13 @@ impl MemoryStore {
     /// The same, with a reason for every memory that is not given.
     #[must_use]
     pub fn explain(&self, query: &Query, recipient: &Recipient, options: &RecallOptions) -> Recall {
+        let (feedback, broken) = if self.is_given { self.feedback() } else { Default::default() };
+        let own = if self.is_given { self.inventory() } else { Inventory::default() };
         let users = self.users();
-        let choose = |records: &Records, root: Option<&OwnedFd>| {
-            self.choose(records, root, &users, query, recipient, options)
-        };
-        let without = |reports: Vec<Report>| {
-            let records = Records::default();
-            let mut recall = choose(&records, None).unwrap_or_default();
-            recall.reports.extend(reports);
-            recall
-        };
-        let root = match self.open() {
-            Ok(Some(root)) if self.is_given => root,
-            Ok(Some(_) | None) => return without(Vec::new()),
-            Err(report) => return without(vec![*report]),
-        };
-        match self.with_records(&root, |records| choose(records, Some(&root))) {
-            Some(recall) => recall,
-            // The cache says what no file says: it is of no use.
-            None => {
-                records::forget(&self.folder());
-                let records = Records::read(&root);
-                choose(&records, Some(&root)).unwrap_or_default()
-            }
-        }
-    }
-
-    /// The user's own, with paths that say so.
-    fn users(&self) -> Inventory {
-        let mut users = self.user.as_ref().map(|user| user.inventory()).unwrap_or_default();
-        for path in users.memories.iter_mut().map(|memory| &mut memory.path) {
-            path.insert_str(0, super::OF_USER);
-        }
-        for report in &mut users.reports {
-            report.path.insert_str(0, super::OF_USER);
-        }
-        users
-    }
-
-    /// `None` where what was chosen is not what its file says.
-    fn choose(
-        &self,
-        records: &Records,
-        root: Option<&OwnedFd>,
-        users: &Inventory,
-        query: &Query,
-        recipient: &Recipient,
-        options: &RecallOptions,
-    ) -> Option<Recall> {
-        let (feedback, broken) = root.map(|root| feedback::read(root.as_fd())).unwrap_or_default();
-        let around = RankInput { feedback, semantic: options.semantic.clone(), now: options.now };
-        let ranking = rank(records.memories().chain(&users.memories), query, recipient, &around);
-        let mut reports = records.all_reports();
-        reports.extend(users.reports.iter().cloned());
+        let around = RankInput { feedback, now: options.now };
+        let ranking = rank(own.memories.iter().chain(&users.memories), query, recipient, &around);
+        let mut reports = own.reports;
+        reports.extend(users.reports);
         reports.extend(broken);
         if ranking.untried() > 0 {
             let message =
@@ -263,26 +191,29 @@ impl MemoryStore {
         let mut bodies = BTreeMap::new();
         for one in &selection.chosen {
             let path = &one.memory.path;
-            if let (Some(own), Some(user)) = (path.strip_prefix(super::OF_USER), &self.user) {
-                match user.parts(own) {
-                    Ok(text) => drop(bodies.insert(path.clone(), text.body)),
-                    Err(report) => reports.push(*report),
-                }
-                continue;
-            }
-            match self.parts(path) {
-                Ok(Text { front, body }) => {
-                    let says = file::parse(front.as_bytes(), path, Care::Quick).header;
-                    if says.as_ref() != Some(&one.memory.header) {
-                        return None;
-                    }
-                    bodies.insert(path.clone(), body);
-                }
+            let text = match (path.strip_prefix(super::OF_USER), &self.user) {
+                (Some(own), Some(user)) => user.parts(own),
+                (Some(_) | None, _) => self.parts(path),
+            };
+            match text {
+                Ok(text) => drop(bodies.insert(path.clone(), text.body)),
                 Err(report) => reports.push(*report),
             }
         }
         let block = rawko_core::memory::block::block(&selection, &bodies);
-        Some(Recall { selection, block, total: records.memories().count() + users.memories.len(), reports })
+        Recall { selection, block, total: own.memories.len() + users.memories.len(), reports }
+    }
+
+    /// The user's own, with paths that say so.
+    fn users(&self) -> Inventory {
+        let mut users = self.user.as_ref().map(|user| user.inventory()).unwrap_or_default();
+        for path in users.memories.iter_mut().map(|memory| &mut memory.path) {
+            path.insert_str(0, super::OF_USER);
+        }
+        for report in &mut users.reports {
+            report.path.insert_str(0, super::OF_USER);
+        }
+        users
     }
 
     /// A memory's text: its front matter with the two lines around it, and its body.
@@ -370,13 +301,8 @@ impl MemoryStore {
             fs::create_dir_all(&folder).map_err(failed)?;
             self.open().map_err(WriteError::Folder)?;
         }
-        ignore_derived(&folder).map_err(failed)?;
+        ignore_own(&folder).map_err(failed)?;
         Ok(folder)
-    }
-
-    /// The folder in which what is derived from memories may be kept.
-    pub(super) fn cache(&self) -> Option<PathBuf> {
-        self.keeps_caches.then(|| self.folder())
     }
 
     pub(super) fn open(&self) -> Result<Option<OwnedFd>, Box<Report>> {
@@ -385,7 +311,7 @@ impl MemoryStore {
 }
 
 /// Lists what git must ignore. An existing file is left as it is.
-pub(super) fn ignore_derived(folder: &Path) -> io::Result<()> {
+fn ignore_own(folder: &Path) -> io::Result<()> {
     let file = fs::OpenOptions::new().write(true).create_new(true).open(folder.join(".gitignore"));
     match file {
         Ok(mut file) => io::Write::write_all(&mut file, GITIGNORE.as_bytes()),
@@ -395,7 +321,23 @@ pub(super) fn ignore_derived(folder: &Path) -> io::Result<()> {
 }
 
 impl Inventory {
-    fn of(records: &Records) -> Self {
-        Self { memories: records.memories().cloned().collect(), reports: records.all_reports() }
+    /// What is in the folder now.
+    fn read(root: &OwnedFd, care: Care) -> Self {
+        let Listing { folders, mut reports } = folder::list(root.as_fd());
+        let (mut memories, mut of_files) = (Vec::new(), Vec::new());
+        for Listed { path: above, names } in folders {
+            // A folder that went meanwhile has no files any more.
+            let Ok(folder) = folder::open_below(root.as_fd(), &above) else { continue };
+            for name in names {
+                let path = folder::below(&above, &name);
+                let Entry { header, terms, reports } = file::read_entry(folder.as_fd(), &name, &path, care);
+                of_files.extend(reports);
+                memories.extend(header.map(|header| Memory { path, header, terms }));
+            }
+        }
+        memories.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        of_files.sort_by(|a, b| a.path.cmp(&b.path));
+        reports.extend(of_files);
+        Self { memories, reports }
     }
 }

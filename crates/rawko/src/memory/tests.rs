@@ -238,7 +238,11 @@ fn new_memories_never_take_the_place_of_others() {
     assert!(
         matches!(project.store().add(&invalid, false), Err(WriteError::Invalid(reports)) if reports[0].message.contains("title"))
     );
-    assert!(fs::read_to_string(project.store().folder().join(".gitignore")).unwrap().contains("/.index\n"));
+    assert!(
+        fs::read_to_string(project.store().folder().join(".gitignore"))
+            .unwrap()
+            .contains("/.feedback.jsonl\n")
+    );
     assert_eq!(project.told("Show the price").len(), 2);
 }
 
@@ -351,15 +355,6 @@ fn a_proposed_memory_is_marked_until_it_helped_or_somebody_keeps_it() {
     assert!(!marked("mail"));
     store.retire("a.md", NOW).unwrap();
     assert_eq!(open(), [""; 0]);
-}
-
-#[test]
-fn a_folder_that_is_too_large_is_reported() {
-    let project = Project::new();
-    for number in 0..31 {
-        project.memory(&format!("{number}.md"), &format!("Number {number}"), &format!("word{number}"), "");
-    }
-    holds(&project.store().check(NOW), &[" 31 memories, more than the 30"]);
 }
 
 /// The file may come with a clone.

@@ -19,12 +19,11 @@ use crate::channel::seal::Sealer;
 use crate::channel::steering::Mailbox;
 use crate::checkpoint::Checkpoints;
 use crate::clock::now;
-use crate::config::{Origin, Scope, user_cache_dir, user_data_dir};
+use crate::config::{Origin, Scope, user_cache_dir};
 use crate::elsewhere::keyless::Keyless;
 use crate::error::Error;
 use crate::integrity::IntegrityGuard;
 use crate::journal::{ForkedFrom, Journal, JournalWriter};
-use crate::memory::LazyMeaning;
 use crate::redact::{KnownSecret, Redactor, secrets_in};
 use crate::run::Run;
 use crate::run::decision_cache::DecisionCache;
@@ -207,16 +206,12 @@ impl Rawko {
             .holding_checks_since(past.checks_since)
             .having_kept(past.has_kept);
         let defaults = (self.loaded.config.memory.max_injected, self.loaded.config.memory.min_importance);
-        let data = || user_data_dir(self.builder.environment.as_ref());
-        let meaning = self.loaded.config.memory.semantic.then(|| LazyMeaning::new(data()));
         let memory = RunMemory::new(
             (self.tree().to_owned(), self.memories()),
             session.to_owned(),
             task.to_owned(),
             defaults,
             &setup.agents,
-            meaning,
-            self.builder.dry_run,
         );
         let terms = setup.verify.clone().map(Into::into);
         let guard =

@@ -17,9 +17,7 @@ use rawko_core::setup::AgentSetup;
 use rawko_core::text::truncate;
 
 use crate::clock::now;
-use crate::memory::{
-    LazyMeaning, Learned, MemoryStore, NewMemory, OF_USER, RecallOptions, Report, WriteError, cite,
-};
+use crate::memory::{Learned, MemoryStore, NewMemory, OF_USER, RecallOptions, Report, WriteError, cite};
 
 /// Most problems with memories that one recall reports, without those reported before: `rawko memory check` prints all.
 const MAX_PROBLEMS: usize = 3;
@@ -47,7 +45,6 @@ pub(crate) struct RunMemory {
     recipients: Mutex<BTreeMap<String, Recipient>>,
     /// Problems that the run has reported: once is enough.
     told: Mutex<BTreeSet<String>>,
-    meaning: Option<LazyMeaning>,
 }
 
 impl RunMemory {
@@ -57,13 +54,10 @@ impl RunMemory {
         task: String,
         defaults: (u32, Importance),
         agents: &BTreeMap<String, AgentSetup>,
-        meaning: Option<LazyMeaning>,
-        dry_run: bool,
     ) -> Arc<Self> {
         let store = store.with_patience(PATIENCE);
-        let store = if dry_run { store.without_caches() } else { store };
         let (recipients, told) = (Mutex::default(), Mutex::default());
-        let memory = Self { project, store, session, task, defaults, recipients, told, meaning };
+        let memory = Self { project, store, session, task, defaults, recipients, told };
         memory.tell(agents);
         Arc::new(memory)
     }
@@ -99,11 +93,7 @@ impl RunMemory {
         };
         drop(recipients);
         let query = Query::new(task, agent, step);
-        let now = now();
-        let near = self.meaning.as_ref().map(|meaning| meaning.near(&self.store, task, now));
-        let (semantic, reports) = near.unwrap_or_default();
-        let mut recall = self.store.recall(&query, &recipient, &RecallOptions { now, semantic });
-        recall.reports.splice(..0, reports);
+        let recall = self.store.recall(&query, &recipient, &RecallOptions { now: now() });
         let memories = recall.selection.chosen.iter().map(|one| RecalledMemory {
             path: one.memory.path.clone(),
             title: one.memory.header.title.clone(),
@@ -165,11 +155,7 @@ impl RunMemory {
             ..NewMemory::new(&title, when_to_use, &agent, at)
         };
         match self.store.learn(&new, &note) {
-            Ok(Learned::Written { path }) => {
-                // The next selection reports errors that occur here.
-                drop(self.meaning.as_ref().map(|meaning| meaning.take_in(&self.store, at)));
-                KeptMemory::Written { path }
-            }
+            Ok(Learned::Written { path }) => KeptMemory::Written { path },
             Ok(Learned::NotedOn { path }) => KeptMemory::NotedOn { path },
             Err(error) => KeptMemory::Refused { message: error.to_string() },
         }
@@ -230,7 +216,7 @@ mod tests {
     fn run_memory(project: &Path) -> Arc<RunMemory> {
         let (session, task, defaults) = ("s1".to_owned(), "Fix the tests".to_owned(), (5, Importance::Low));
         let store = MemoryStore::of_project(project);
-        RunMemory::new((project.to_owned(), store), session, task, defaults, &BTreeMap::new(), None, false)
+        RunMemory::new((project.to_owned(), store), session, task, defaults, &BTreeMap::new())
     }
 
     #[test]

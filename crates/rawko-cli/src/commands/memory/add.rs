@@ -9,7 +9,6 @@ use rawko_core::memory::{Kind, Pattern};
 use serde_json::{Value, json};
 
 use super::lookup::{find, refused};
-use super::matching::load_meaning;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Clock, clean_line};
@@ -121,9 +120,6 @@ pub(super) fn add(
     }
     let begins = !is_users && !store.folder().is_dir();
     let path = store.add(&new, force).map_err(refused)?;
-    if !is_users {
-        take_in(workspace, store);
-    }
     let file = if is_users {
         store.folder().join(&path).to_string_lossy().into_owned()
     } else {
@@ -139,16 +135,6 @@ pub(super) fn add(
         let _ = workspace.console.write_error(note);
     }
     Ok(Exit::Success)
-}
-
-/// Embeds the new memory, where the project wants meaning. The next selection reports errors, and embeds memories that
-/// have no vector yet.
-fn take_in(workspace: &Workspace, store: &MemoryStore) {
-    if workspace.inspect().is_ok_and(|rawko| rawko.config().config.memory.semantic)
-        && let Ok(meaning) = load_meaning(workspace)
-    {
-        drop(meaning.take_in(store, Clock::local().now()));
-    }
 }
 
 /// Prints what is wrong with a pattern: it would be missed later.

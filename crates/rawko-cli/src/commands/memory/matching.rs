@@ -1,7 +1,7 @@
 //! `rawko memory match`: which memories an agent would be given for a task, and every reason.
 
 use clap::Args;
-use rawko::memory::{Meaning, MeaningError, MemoryStore, Recall, RecallOptions};
+use rawko::memory::{MemoryStore, Recall, RecallOptions};
 use rawko_core::memory::{Chosen, LeftOut, PatternMatch, Query, Recipient, Score};
 use serde_json::{Value, json};
 
@@ -51,44 +51,16 @@ pub(super) fn run(
     let planned = || arguments.plan.as_deref()?.lines().find(|line| !line.trim().is_empty());
     let step = arguments.step.as_deref().or_else(planned);
     let query = Query::new(&arguments.task, &agent.name, step);
-    let mut options = RecallOptions { now: Clock::local().now(), ..RecallOptions::default() };
-    let mut missing = None;
-    if memory.semantic {
-        match load_meaning(workspace) {
-            Ok(meaning) => {
-                let (near, reports) = meaning.near(store, &arguments.task, options.now);
-                options.semantic = near;
-                warn(workspace, &reports);
-            }
-            Err(error) => missing = Some(error),
-        }
-    }
-    let mut recall = if arguments.explain {
+    let options = RecallOptions { now: Clock::local().now() };
+    let recall = if arguments.explain {
         store.explain(&query, &recipient, &options)
     } else {
         store.recall(&query, &recipient, &options)
     };
     warn(workspace, &recall.reports);
-    let console = &workspace.console;
-    if let Some(error) = missing {
-        let (paint, report) = (console.error_paint(), error.report());
-        let (message, help) = (clean_line(&report.message), clean_line(&report.help));
-        // A closed standard error is no failure.
-        let _ = console.write_error(&format!("{} {message}\n  hint: {help}\n", paint.warning("warning:")));
-        recall.reports.push(report);
-    }
     let text = |paint| as_text(arguments, &recall, paint);
-    console.output(arguments.json, &as_json(arguments, &recall), text)?;
+    workspace.console.output(arguments.json, &as_json(arguments, &recall), text)?;
     Ok(Exit::Success)
-}
-
-/// The model, from where `scripts/fetch-model.sh` puts it.
-pub(super) fn load_meaning(workspace: &Workspace) -> Result<Meaning, MeaningError> {
-    let data = workspace.environment.data_dir().ok_or_else(|| MeaningError {
-        message: "neither XDG_DATA_HOME nor HOME says where the model is".to_owned(),
-        help: "set one of them".to_owned(),
-    })?;
-    Meaning::load(&data)
 }
 
 fn as_json(arguments: &MatchArgs, recall: &Recall) -> Value {
@@ -110,7 +82,6 @@ fn chosen_json(one: &Chosen) -> Value {
     value["score"] = json!(one.score);
     value["matches"] = json!(one.matches);
     value["words"] = json!(one.words);
-    value["similarity"] = json!(one.similarity);
     value["staleness"] = json!(one.staleness);
     value["contradictions"] = json!(one.contradictions);
     value
@@ -141,11 +112,6 @@ fn as_text(arguments: &MatchArgs, recall: &Recall, paint: Paint) -> String {
         }
         if !one.words.is_empty() {
             row("words", &one.words.join(", "));
-        }
-        if let Some(near) = one.similarity {
-            let why =
-                if near.matches { "near enough to match by itself" } else { "too far to match by itself" };
-            row("meaning", &format!("similarity {:.2}, {why}", near.cosine));
         }
         row("score", &sum(&one.score));
         for sentence in one.staleness.sentences() {
