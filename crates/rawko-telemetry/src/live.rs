@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rawko_core::Timestamp;
 use rawko_core::session::{EffectId, Session};
-use rawko_core::timeline::Entry;
+use rawko_core::timeline::TimelineEntry;
 
 use crate::exporter::{self, Flush, Queue, Report};
 use crate::ids::TraceParent;
@@ -42,7 +42,7 @@ impl Live {
     }
 
     /// Reports what has ended with an event, whose entries these are. Never waits.
-    pub fn step(&mut self, entries: &[Entry], session: &Session) {
+    pub fn step(&mut self, entries: &[TimelineEntry], session: &Session) {
         for span in self.projection.step(entries, session) {
             self.queue.push(span);
         }

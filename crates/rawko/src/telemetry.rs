@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rawko_core::session::{EffectId, Session, Stamped};
-use rawko_core::timeline::Entry;
+use rawko_core::timeline::TimelineEntry;
 
 use crate::journal::JournalHeader;
 use crate::setup::rawko::Rawko;
@@ -48,7 +48,7 @@ mod without {
     ];
 
     impl RunTelemetry {
-        pub(crate) fn step(&mut self, _: &[Entry], _: &Session) {}
+        pub(crate) fn step(&mut self, _: &[TimelineEntry], _: &Session) {}
 
         pub(crate) fn traceparent(&self, _: EffectId) -> Option<String> {
             None
@@ -122,7 +122,7 @@ mod with {
 
     impl RunTelemetry {
         /// Reports an event that was journaled and applied. Never waits.
-        pub(crate) fn step(&mut self, entries: &[Entry], session: &Session) {
+        pub(crate) fn step(&mut self, entries: &[TimelineEntry], session: &Session) {
             if let Some(live) = &mut self.live {
                 live.step(entries, session);
             }

@@ -101,7 +101,7 @@ impl ViewBuilder {
         if shared {
             self.head.shared_records = seq;
         }
-        for timeline::Entry { fact, .. } in entries {
+        for timeline::TimelineEntry { fact, .. } in entries {
             self.fact(fact);
         }
         self.head.updated_at = stamped.at;

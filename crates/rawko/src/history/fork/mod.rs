@@ -15,7 +15,7 @@ mod taking;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use rawko_core::session::{Event, Session, Shared, Stamped};
+use rawko_core::session::{Event, Session, SharedSpend, Stamped};
 use rawko_core::setup::{AgentSetup, CacheUse, Setup};
 use serde::Serialize;
 
@@ -51,7 +51,7 @@ pub struct Fork {
     pub from: ForkedFrom,
     /// What was done and used in the shared records, if anything was. The fork is not charged for it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub shared: Option<Shared>,
+    pub shared: Option<SharedSpend>,
     /// Why no more was taken over than that, where more was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Stopped>,

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use rawko_core::session::{Effect, EffectId, Event, Session, Shared, Stamped};
+use rawko_core::session::{Effect, EffectId, Event, Session, SharedSpend, Stamped};
 use rawko_core::setup::Setup;
 
 use super::Stopped;
@@ -54,7 +54,7 @@ struct TakenEvent {
     /// Whether it was no more than a look at what had ended.
     is_look: bool,
     /// What the fork shares if this is the last event that it shares.
-    shared: Option<Shared>,
+    shared: Option<SharedSpend>,
 }
 
 impl<'a> ForkReplay<'a> {
@@ -125,10 +125,10 @@ impl<'a> ForkReplay<'a> {
     }
 
     /// What the fork shares after so many executions.
-    fn shared(&self, iterations: u32) -> Option<Shared> {
+    fn shared(&self, iterations: u32) -> Option<SharedSpend> {
         let so_far = self.fork().so_far()?;
-        let of_old = Shared { iterations, usage: so_far.usage, cost_usd: so_far.cost_usd };
-        let shared = so_far.shared.map_or(of_old, |shared| Shared { iterations, ..shared });
+        let of_old = SharedSpend { iterations, usage: so_far.usage, cost_usd: so_far.cost_usd };
+        let shared = so_far.shared.map_or(of_old, |shared| SharedSpend { iterations, ..shared });
         (iterations > 0 || shared.usage != Default::default()).then_some(shared)
     }
 
@@ -254,7 +254,7 @@ impl Taken {
     }
 
     /// What the fork shares with the other session: a task that ended within the shared records has cost the fork nothing.
-    pub(super) fn shared(&self) -> Option<Shared> {
+    pub(super) fn shared(&self) -> Option<SharedSpend> {
         self.events.last()?.shared
     }
 

@@ -10,7 +10,7 @@ use rawko_core::message::Content;
 use rawko_core::request::Purpose;
 use rawko_core::session::{DecisionRecord, Note, Status};
 use rawko_core::setup::Setup;
-use rawko_core::timeline::{Entry, Fact, ModelCall, ModelReply, Timeline};
+use rawko_core::timeline::{Fact, ModelCall, ModelReply, Timeline, TimelineEntry};
 use rawko_core::tool::ToolOutcome;
 use rawko_core::{Timestamp, Usage};
 use serde::Serialize;
@@ -211,7 +211,7 @@ impl Writer {
         &mut self.steps[last]
     }
 
-    fn entry(&mut self, entry: Entry) {
+    fn entry(&mut self, entry: TimelineEntry) {
         (self.at, self.record, self.shared) = (entry.at, entry.record, entry.shared);
         match entry.fact {
             Fact::TaskStarted { task } | Fact::TaskContinued { task } => {
