@@ -8,7 +8,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use rawko_core::text::hex;
-use rawko_mcp::{ListedTool, UnusableTool, Version};
+use rawko_mcp::{ListedTool, ProtocolRevision, UnusableTool};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -46,7 +46,7 @@ pub(crate) struct Approval {
     format: u32,
     /// The server's name, for people who read the file.
     server: String,
-    pub(crate) version: Version,
+    pub(crate) version: ProtocolRevision,
     pub(crate) catalogue: Catalogue,
 }
 
@@ -82,7 +82,7 @@ impl ApprovalFile {
     }
 
     /// Approves this.
-    pub(crate) fn write(&self, version: Version, catalogue: Catalogue) -> io::Result<()> {
+    pub(crate) fn write(&self, version: ProtocolRevision, catalogue: Catalogue) -> io::Result<()> {
         let approval = Approval { format: FORMAT, server: self.server.clone(), version, catalogue };
         let folder = self.path.parent().unwrap_or(Path::new("."));
         create_private_dir(folder)?;
@@ -115,8 +115,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = ApprovalFile::new(&folder.path().join("mcp"), "s", b"one");
         assert_eq!(file.read(), None);
-        file.write(Version("2025-11-25".to_owned()), catalogue("x")).unwrap();
-        file.write(Version("2025-11-25".to_owned()), catalogue("y")).unwrap();
+        file.write(ProtocolRevision("2025-11-25".to_owned()), catalogue("x")).unwrap();
+        file.write(ProtocolRevision("2025-11-25".to_owned()), catalogue("y")).unwrap();
         assert_eq!(file.read().unwrap().catalogue, catalogue("y"));
         assert_eq!(ApprovalFile::new(&folder.path().join("mcp"), "s", b"two").read(), None);
         assert_eq!(ApprovalFile::new(&folder.path().join("mcp"), "t", b"one").read(), None);

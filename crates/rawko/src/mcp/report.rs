@@ -136,7 +136,7 @@ impl McpHandle {
     /// If it cannot be kept.
     pub fn accept(&self, check: &McpCheck) -> Result<(), String> {
         let file = self.0.file.as_ref().ok_or("there is no folder to keep approvals in")?;
-        let version = rawko_mcp::Version(check.protocol.clone());
+        let version = rawko_mcp::ProtocolRevision(check.protocol.clone());
         file.write(version, check.catalogue.clone())
             .map_err(|error| format!("the approval cannot be kept: {error}"))
     }
