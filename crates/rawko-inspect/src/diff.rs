@@ -1,6 +1,8 @@
 //! What a session or an execution changed, for the page.
 
-use rawko::checkpoint::{CheckpointError, Checkpoints, DiffDetail, FileChange, OthersChange, Span, Until};
+use rawko::checkpoint::{
+    CheckpointError, Checkpoints, DiffDetail, DiffRange, FileChange, OthersChange, Until,
+};
 use serde::Serialize;
 
 use crate::text::{Text, plain};
@@ -41,14 +43,14 @@ impl DiffView {
     #[must_use]
     pub fn of(
         checkpoints: &Checkpoints,
-        span: Span,
+        span: DiffRange,
         limit: usize,
         mask: &(impl Fn(&str) -> String + ?Sized),
     ) -> Self {
         let changes = match checkpoints.changes(span, DiffDetail::Lines) {
             Ok(changes) => changes,
             Err(CheckpointError::Unknown { .. }) => {
-                let whose = if span == Span::Session { "session" } else { "execution" };
+                let whose = if span == DiffRange::Session { "session" } else { "execution" };
                 return Self::missing(format!("no files were saved in this {whose}: it has changed nothing"));
             }
             Err(error) => return Self::missing(plain(&error.to_string())),

@@ -11,7 +11,7 @@ use hyper::body::Frame;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use percent_encoding::percent_decode_str;
-use rawko::checkpoint::{Checkpoints, Span};
+use rawko::checkpoint::{Checkpoints, DiffRange};
 use rawko::journal::{SessionStatus, read};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -89,8 +89,8 @@ fn detail(shared: &Shared, id: &str, what: &str, number: usize) -> Result<String
             let path = shared.sessions.path(id)?;
             let checkpoints = Checkpoints::of_journal(&shared.project, &path, &read(&path)?);
             let span = match u32::try_from(number) {
-                Ok(0) => Span::Session,
-                Ok(number) => Span::Execution(number),
+                Ok(0) => DiffRange::Session,
+                Ok(number) => DiffRange::Execution(number),
                 Err(_) => return Err(Missing::Unknown),
             };
             Ok(to_json(&DiffView::of(&checkpoints, span, DIFF, &*shared.mask)))

@@ -162,13 +162,13 @@ pub fn explain(journal: &Journal) -> Vec<Explanation> {
 }
 
 /// A call that is not part of a decision yet.
-struct PendingCall {
+struct UndecidedCall {
     provider: String,
     request: ModelRequest,
     answer: CallAnswer,
 }
 
-type PendingCalls = BTreeMap<EffectId, PendingCall>;
+type PendingCalls = BTreeMap<EffectId, UndecidedCall>;
 
 /// Keeps a call to the arbiter's model, or adds its answer.
 fn note_call(fact: Fact, calls: &mut PendingCalls) {
@@ -177,7 +177,7 @@ fn note_call(fact: Fact, calls: &mut PendingCalls) {
             if matches!(call.purpose, Purpose::Select | Purpose::Evaluate) =>
         {
             let (provider, request, answer) = (call.provider, *request, CallAnswer::Dropped);
-            calls.insert(call.effect, PendingCall { provider, request, answer });
+            calls.insert(call.effect, UndecidedCall { provider, request, answer });
             return;
         }
         Fact::ModelReplied(reply) => {

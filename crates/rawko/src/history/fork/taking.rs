@@ -23,7 +23,7 @@ pub(super) struct ForkReplay<'a> {
     pub(super) old: Folding,
     /// The fork, once it may come to something else than the old run.
     apart: Option<Apart>,
-    pub(super) taken: Taken,
+    pub(super) taken: TakenPrefix,
 }
 
 /// A fork that is folded beside the old run.
@@ -36,7 +36,7 @@ struct Apart {
 
 /// What is taken over.
 #[derive(Default)]
-pub(super) struct Taken {
+pub(super) struct TakenPrefix {
     events: Vec<TakenEvent>,
     /// Sequence number of the last record that is shared.
     pub(super) last: u64,
@@ -60,7 +60,7 @@ struct TakenEvent {
 impl<'a> ForkReplay<'a> {
     /// Begins with the first of `records`.
     pub(super) fn new(records: &'a [Record]) -> Self {
-        Self { records, old: Folding::default(), apart: None, taken: Taken::default() }
+        Self { records, old: Folding::default(), apart: None, taken: TakenPrefix::default() }
     }
 
     /// The fork's own state.
@@ -133,7 +133,7 @@ impl<'a> ForkReplay<'a> {
     }
 
     /// What was taken over until now, up to record `last` at most. What it used was the other session's, and the fork says so.
-    pub(super) fn end(mut self, last: u64) -> Taken {
+    pub(super) fn end(mut self, last: u64) -> TakenPrefix {
         self.taken.events.retain(|taken| taken.seq <= last);
         self.taken.last = self.taken.last.min(last);
         let _ = self.taken.stopped.take_if(|stopped| stopped.record > last);
@@ -227,7 +227,7 @@ fn all_shared(stamped: &Stamped) -> Cow<'_, Stamped> {
     stamped
 }
 
-impl Taken {
+impl TakenPrefix {
     /// A beginning of its own: `event`, made of what the other session had at record `last`. Nothing has followed from
     /// it yet.
     pub(super) fn anew(event: Stamped, last: u64) -> Self {
