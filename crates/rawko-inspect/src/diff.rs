@@ -5,7 +5,7 @@ use rawko::checkpoint::{
 };
 use serde::Serialize;
 
-use crate::text::{Text, plain};
+use crate::text::{Excerpt, plain};
 
 /// Takes the secrets out of a text that comes from files.
 pub type Mask = dyn Fn(&str) -> String + Send + Sync;
@@ -17,7 +17,7 @@ pub struct DiffView {
     /// The files.
     pub files: Vec<FileChange>,
     /// The lines, as a unified patch.
-    pub patch: Text,
+    pub patch: Excerpt,
     /// Whether it is compared with the folder as it is now.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub until_now: bool,
@@ -62,7 +62,7 @@ impl DiffView {
         }
         Self {
             files,
-            patch: Text::of(&mask(&String::from_utf8_lossy(&changes.patch)), limit),
+            patch: Excerpt::of(&mask(&String::from_utf8_lossy(&changes.patch)), limit),
             until_now: matches!(changes.to, Until::Now),
             not_kept: changes.not_kept.iter().map(|path| plain(path)).collect(),
             others: changes.others,
