@@ -64,12 +64,12 @@ MUTANTS = [
      "        self.differences.lasting.is_empty()\n", "        true\n"),
     # Work that stops.
     ("a change in a new place is progress", SESSION + "stagnation.rs",
-     "            Progress::NewPlace => self.idle = Clock::default(),\n", "            Progress::NewPlace => {}\n"),
+     "            ProgressLevel::NewPlace => self.idle = CallStreak::default(),\n", "            ProgressLevel::NewPlace => {}\n"),
     ("new words in the same place are none", SESSION + "stagnation.rs",
-     "Progress::None | Progress::NewOutput | Progress::NewChange => {}",
-     "Progress::None | Progress::NewOutput => {}\n            Progress::NewChange => self.idle = Clock::default(),"),
+     "ProgressLevel::None | ProgressLevel::NewOutput | ProgressLevel::NewChange => {}",
+     "ProgressLevel::None | ProgressLevel::NewOutput => {}\n            ProgressLevel::NewChange => self.idle = CallStreak::default(),"),
     ("a better check is progress", SESSION + "stagnation.rs",
-     "            Progress::Better => self.proven(),\n", "            Progress::Better => {}\n"),
+     "            ProgressLevel::Better => self.proven(),\n", "            ProgressLevel::Better => {}\n"),
     ("useless work ends", SESSION + "stagnation.rs", "stop: 140 }", "stop: 400 }"),
 ]
 

@@ -42,7 +42,7 @@ async fn asked(console: Console, keyboard: &Keyboard) -> Option<bool> {
         return keyboard.answer().await;
     }
     // Dropped with this future: when someone else has answered, or the run ends.
-    let open = Open(Arc::new(AtomicBool::new(true)));
+    let open = OpenPrompt(Arc::new(AtomicBool::new(true)));
     let flag = Arc::clone(&open.0);
     let read = tokio::task::spawn_blocking(move || {
         let stdin = io::stdin();
@@ -70,9 +70,9 @@ fn prompt(console: &Console) {
     let _ = console.write_error("Allow this call? [y/N] ");
 }
 
-struct Open(Arc<AtomicBool>);
+struct OpenPrompt(Arc<AtomicBool>);
 
-impl Drop for Open {
+impl Drop for OpenPrompt {
     fn drop(&mut self) {
         self.0.store(false, Ordering::Relaxed);
     }
@@ -81,7 +81,7 @@ impl Drop for Open {
 /// Shows this at the terminal, and reads a line; `None` at the end of the input.
 pub(crate) async fn line_of_terminal(console: Console, prompt: String) -> Option<String> {
     // Dropped with this future: when the question is over.
-    let open = Open(Arc::new(AtomicBool::new(true)));
+    let open = OpenPrompt(Arc::new(AtomicBool::new(true)));
     let flag = Arc::clone(&open.0);
     let read = tokio::task::spawn_blocking(move || {
         let stdin = io::stdin();

@@ -64,7 +64,7 @@ pub(crate) struct Given {
 
 /// What standard input is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Source {
+enum StdinKind {
     /// A pipe or a socket.
     Pipe,
     /// A file.
@@ -86,7 +86,7 @@ pub(crate) fn read(
 ) -> Result<Given, Failure> {
     let source = source();
     let is_task = matches!(words, [only] if only == "-")
-        || (words.is_empty() && !options.edit && reads_task && source != Source::None);
+        || (words.is_empty() && !options.edit && reads_task && source != StdinKind::None);
     if words.is_empty() && !is_task && !options.edit {
         return Err(Failure::no_task());
     }
@@ -155,20 +155,20 @@ fn bounded(input: impl Read, max: u64) -> std::io::Result<Option<Vec<u8>>> {
     Ok((bytes.len() as u64 <= max).then_some(bytes))
 }
 
-fn source() -> Source {
+fn source() -> StdinKind {
     match fstat(std::io::stdin()).map(|found| FileType::from_raw_mode(found.st_mode)) {
-        Ok(FileType::Fifo | FileType::Socket) => Source::Pipe,
-        Ok(FileType::RegularFile) => Source::File,
-        Ok(_) | Err(_) => Source::None,
+        Ok(FileType::Fifo | FileType::Socket) => StdinKind::Pipe,
+        Ok(FileType::RegularFile) => StdinKind::File,
+        Ok(_) | Err(_) => StdinKind::None,
     }
 }
 
 /// What is piped in, if something is.
-fn piped(workspace: &Workspace, source: Source) -> Result<Option<Attachment>, Failure> {
-    if source == Source::None {
+fn piped(workspace: &Workspace, source: StdinKind) -> Result<Option<Attachment>, Failure> {
+    if source == StdinKind::None {
         return Ok(None);
     }
-    if source == Source::Pipe && !is_written_to() {
+    if source == StdinKind::Pipe && !is_written_to() {
         let line = format!(
             "{} nothing came on standard input within {PATIENCE} seconds, so it is left out; to wait for it: --file -, to leave it \
              out at once: < /dev/null\n",

@@ -25,10 +25,10 @@ const BACKGROUND: Duration = Duration::from_millis(200);
 
 /// The keyboard, shared by those who may have to give it back. Closed at first.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Keyboard(Arc<Mutex<Shared>>);
+pub(crate) struct Keyboard(Arc<Mutex<KeyboardState>>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct KeyboardState {
     /// The terminal's modes as they were found, while it is open.
     found: Option<Termios>,
     /// Where the answer to the open question goes.
@@ -154,7 +154,7 @@ impl Keyboard {
         }
     }
 
-    fn shared(&self) -> MutexGuard<'_, Shared> {
+    fn shared(&self) -> MutexGuard<'_, KeyboardState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -6,7 +6,7 @@ use rawko::journal::{JournalHeader, JournalTail, Record};
 use rawko::worktree::project_of;
 use rawko::{Denials, InstructionsRead, RunEvent};
 use rawko_core::session::{Event, Outcome, Session, SoFar, Stamped, Status};
-use rawko_core::timeline::{Entry, Fact, Timeline};
+use rawko_core::timeline::{Fact, Timeline, TimelineEntry};
 use rawko_core::{ErrorCode, ErrorInfo, Timestamp};
 
 use crate::reporters::Reporter;
@@ -104,7 +104,7 @@ impl RecordedRun {
         // Live events do not name records.
         let (reaction, entries) = self.timeline.step(0, stamped);
         self.denials.take(&stamped.event, &reaction.notes);
-        entries.into_iter().filter_map(|Entry { at, fact, .. }| self.live(fact, at)).collect()
+        entries.into_iter().filter_map(|TimelineEntry { at, fact, .. }| self.live(fact, at)).collect()
     }
 
     fn live(&self, fact: Fact, at: Timestamp) -> Option<RunEvent> {

@@ -12,7 +12,7 @@ use rawko_core::{ErrorCode, ErrorInfo};
 use rustix::process::{Signal, getpid, kill_process};
 
 use crate::approval_prompt::at_terminal;
-use crate::commands::steer::Wanted;
+use crate::commands::steer::SteerRequest;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean_line;
@@ -21,7 +21,7 @@ use crate::reporters::{OutputFormat, Steer, Summary, Verbosity, reporter};
 use crate::runtime::block_on;
 use crate::server_question;
 use crate::verify_args::VerifyArgs;
-use crate::watch::{Ended, watch};
+use crate::watch::{EndedRun, watch};
 use crate::workspace::Workspace;
 
 /// Options of every command that carries out a run.
@@ -179,7 +179,7 @@ pub(crate) fn follow(
     format: OutputFormat,
     verbosity: Verbosity,
     asks: bool,
-) -> Result<Ended, Failure> {
+) -> Result<EndedRun, Failure> {
     // Whatever happens, the terminal is given back.
     let _closes = workspace.keyboard.closes();
     let steer = steering(run.control());
@@ -194,9 +194,9 @@ pub(crate) fn follow(
 /// What the keys of a view do to a run.
 fn steering(control: RunControl) -> Steer {
     Box::new(move |wanted| match wanted {
-        Wanted::Override(command) => drop(control.steer(command)),
+        SteerRequest::Override(command) => drop(control.steer(command)),
         // The same as Ctrl-C, the second time too.
-        Wanted::Cancel => {
+        SteerRequest::Cancel => {
             let _ = kill_process(getpid(), Signal::INT);
         }
     })

@@ -50,12 +50,12 @@ async fn put(console: Console, keyboard: &Keyboard, question: &Question) -> Repl
             };
             let Some(line) = line else { return Reply::Declined };
             match field.read(&line) {
-                Ok(Read::Value(value)) => {
+                Ok(ParsedLine::Value(value)) => {
                     values.insert(field.name, value);
                     break;
                 }
-                Ok(Read::Nothing) => break,
-                Ok(Read::No) => return Reply::Declined,
+                Ok(ParsedLine::Nothing) => break,
+                Ok(ParsedLine::No) => return Reply::Declined,
                 Err(why) => above = vec![why],
             }
         }
@@ -81,13 +81,13 @@ fn heading(question: &Question) -> Vec<String> {
 struct Field {
     name: String,
     title: String,
-    kind: Kind,
+    kind: ValueKind,
     default: Option<Value>,
     required: bool,
 }
 
 #[derive(Debug, PartialEq)]
-enum Kind {
+enum ValueKind {
     Text,
     Integer,
     Number,
@@ -102,7 +102,7 @@ enum Kind {
 
 /// What a line means.
 #[derive(Debug, PartialEq)]
-enum Read {
+enum ParsedLine {
     Value(Value),
     /// The value is left out.
     Nothing,
@@ -125,7 +125,7 @@ fn fields(question: &Question) -> Vec<Field> {
         .map(|(name, schema)| Field {
             name: name.clone(),
             title: title(name, schema),
-            kind: Kind::of(schema),
+            kind: ValueKind::of(schema),
             default: schema.get("default").cloned(),
             required: is_required(name),
         })
@@ -134,7 +134,7 @@ fn fields(question: &Question) -> Vec<Field> {
         return fields;
     }
     let title = if question.url.is_some() { "have you done that?" } else { "do you agree?" }.to_owned();
-    vec![Field { name: String::new(), title, kind: Kind::Consent, default: None, required: true }]
+    vec![Field { name: String::new(), title, kind: ValueKind::Consent, default: None, required: true }]
 }
 
 fn title(name: &str, schema: &Value) -> String {
@@ -147,7 +147,7 @@ fn title(name: &str, schema: &Value) -> String {
     truncate(&clean_line(&shown), FIELD_CHARS)
 }
 
-impl Kind {
+impl ValueKind {
     fn of(schema: &Value) -> Self {
         let choices = choices(schema);
         match schema.get("type").and_then(Value::as_str) {
@@ -177,16 +177,16 @@ impl Field {
             truncate(&numbered.collect::<Vec<_>>().join(", "), FIELD_CHARS)
         };
         let kind = match &self.kind {
-            Kind::Text => String::new(),
-            Kind::Integer => " [a whole number]".to_owned(),
-            Kind::Number => " [a number]".to_owned(),
-            Kind::YesOrNo => " [y/n]".to_owned(),
-            Kind::Consent => " [y/N]".to_owned(),
-            Kind::OneOf(choices) => format!(" [{}]", listed(choices)),
-            Kind::SomeOf(choices) => format!(" [several, with commas: {}]", listed(choices)),
+            ValueKind::Text => String::new(),
+            ValueKind::Integer => " [a whole number]".to_owned(),
+            ValueKind::Number => " [a number]".to_owned(),
+            ValueKind::YesOrNo => " [y/n]".to_owned(),
+            ValueKind::Consent => " [y/N]".to_owned(),
+            ValueKind::OneOf(choices) => format!(" [{}]", listed(choices)),
+            ValueKind::SomeOf(choices) => format!(" [several, with commas: {}]", listed(choices)),
         };
         let empty = match (&self.default, self.required, &self.kind) {
-            (_, _, Kind::Consent) => String::new(),
+            (_, _, ValueKind::Consent) => String::new(),
             (Some(default), ..) => {
                 let default = default.as_str().map_or_else(|| default.to_string(), str::to_owned);
                 format!(" (Enter: {})", truncate(&clean_line(&default), FIELD_CHARS))
@@ -198,39 +198,39 @@ impl Field {
     }
 
     /// What a line means for this value, or why it cannot be used.
-    fn read(&self, line: &str) -> Result<Read, String> {
+    fn read(&self, line: &str) -> Result<ParsedLine, String> {
         let line = line.trim();
         let yes = match line.to_ascii_lowercase().as_str() {
             "y" | "yes" => Some(true),
             "n" | "no" => Some(false),
             _ => None,
         };
-        if self.kind == Kind::Consent {
-            return Ok(if yes == Some(true) { Read::Value(Value::Bool(true)) } else { Read::No });
+        if self.kind == ValueKind::Consent {
+            return Ok(if yes == Some(true) { ParsedLine::Value(Value::Bool(true)) } else { ParsedLine::No });
         }
         if line.is_empty() {
             return match &self.default {
-                Some(default) => Ok(Read::Value(default.clone())),
+                Some(default) => Ok(ParsedLine::Value(default.clone())),
                 None if self.required => Err("this one is needed; Esc declines".to_owned()),
-                None => Ok(Read::Nothing),
+                None => Ok(ParsedLine::Nothing),
             };
         }
         let value = match &self.kind {
-            Kind::Text | Kind::Consent => Value::from(line),
-            Kind::Integer => Value::from(line.parse::<i64>().map_err(|_| "that is no whole number")?),
-            Kind::Number => {
+            ValueKind::Text | ValueKind::Consent => Value::from(line),
+            ValueKind::Integer => Value::from(line.parse::<i64>().map_err(|_| "that is no whole number")?),
+            ValueKind::Number => {
                 let number = line.parse::<f64>().ok().and_then(serde_json::Number::from_f64);
                 Value::Number(number.ok_or("that is no number")?)
             }
-            Kind::YesOrNo => Value::Bool(yes.ok_or("type y or n")?),
-            Kind::OneOf(choices) => Value::from(chosen(line, choices)?),
-            Kind::SomeOf(choices) => {
+            ValueKind::YesOrNo => Value::Bool(yes.ok_or("type y or n")?),
+            ValueKind::OneOf(choices) => Value::from(chosen(line, choices)?),
+            ValueKind::SomeOf(choices) => {
                 let all: Result<Vec<String>, String> =
                     line.split(',').map(|part| chosen(part.trim(), choices)).collect();
                 Value::from(all?)
             }
         };
-        Ok(Read::Value(value))
+        Ok(ParsedLine::Value(value))
     }
 }
 
@@ -255,7 +255,7 @@ mod tests {
 
     /// What `line` gives for a required value with this schema.
     #[track_caller]
-    fn check(schema: Value, line: &str, expected: Result<Read, &str>) {
+    fn check(schema: Value, line: &str, expected: Result<ParsedLine, &str>) {
         let question = question(json!({"properties": {"v": schema}, "required": ["v"]}));
         let field = fields(&question).remove(0);
         match (field.read(line), expected) {
@@ -267,7 +267,7 @@ mod tests {
 
     #[test]
     fn a_line_becomes_a_value_of_its_kind() {
-        let value = |value: Value| Ok(Read::Value(value));
+        let value = |value: Value| Ok(ParsedLine::Value(value));
         check(json!({"type": "string"}), " some words ", value(json!("some words")));
         check(json!({"type": "integer"}), "7", value(json!(7)));
         check(json!({"type": "integer"}), "7.5", Err("no whole number"));
@@ -290,11 +290,13 @@ mod tests {
     #[test]
     fn what_is_not_required_may_be_left_out_and_consent_is_a_clear_yes() {
         let field = fields(&question(json!({"properties": {"v": {"type": "string"}}}))).remove(0);
-        assert_eq!(field.read(""), Ok(Read::Nothing));
+        assert_eq!(field.read(""), Ok(ParsedLine::Nothing));
         assert_eq!(field.prompt(), "v (Enter: nothing): ");
         let visit =
             Question { schema: None, url: Some("https://example.com/x".into()), ..question(json!({})) };
-        for (line, expected) in [("y", Read::Value(json!(true))), ("", Read::No), ("ok", Read::No)] {
+        for (line, expected) in
+            [("y", ParsedLine::Value(json!(true))), ("", ParsedLine::No), ("ok", ParsedLine::No)]
+        {
             assert_eq!(fields(&visit)[0].read(line), Ok(expected));
         }
         let shown = heading(&visit).join("\n");

@@ -3,7 +3,7 @@
 //! Nothing is left out without saying so, and what is most dangerous comes first.
 
 use rawko::Rawko;
-use rawko::config::{ChangedFile, Claim, ClaimKind, FileChange, Loaded, Scope};
+use rawko::config::{ChangeSinceTrust, ChangedFile, Claim, ClaimKind, Loaded, Scope};
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
@@ -51,9 +51,9 @@ pub(crate) fn changed(files: &[ChangedFile]) -> String {
     }
     for ChangedFile { path, change } in files {
         let how = match change {
-            FileChange::New => " (new)",
-            FileChange::Changed => "",
-            FileChange::Gone => " (gone)",
+            ChangeSinceTrust::New => " (new)",
+            ChangeSinceTrust::Changed => "",
+            ChangeSinceTrust::Gone => " (gone)",
         };
         let _ = writeln!(text, "  {}{how}", clean_line(path));
     }

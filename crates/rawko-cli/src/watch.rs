@@ -29,7 +29,7 @@ const LAST_SPANS: Duration = Duration::from_secs(2);
 
 /// How a watched run ended.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct EndedRun {
     /// The last event of the run.
     pub(crate) finished: RunEvent,
     /// Why the run broke off, if it did.
@@ -40,7 +40,7 @@ pub(crate) struct Ended {
     telemetry: Option<TelemetryEnd>,
 }
 
-impl Ended {
+impl EndedRun {
     /// Gives the telemetry of the run a moment to be sent, and says what was not. Call it after everything else was
     /// reported: a collector may be slow or gone.
     pub(crate) fn send_telemetry(&mut self, console: &Console) {
@@ -55,7 +55,7 @@ pub(crate) async fn watch(
     mut run: Run,
     reporter: Box<dyn Reporter + Send>,
     essential: bool,
-) -> Result<Ended, Failure> {
+) -> Result<EndedRun, Failure> {
     let mut signals = StopSignals::listen()?;
     let mut suspend = SuspendSignal::listen(reporter.is_animated());
     let (control, telemetry) = (run.control(), run.telemetry());
@@ -74,7 +74,7 @@ pub(crate) async fn watch(
                     if last.is_none() {
                         let _ = tokio::time::timeout(LAST_WAIT, &mut narrated).await;
                     }
-                    return Ok(Ended { finished: event, broken: None, unwritten: None, telemetry: None });
+                    return Ok(EndedRun { finished: event, broken: None, unwritten: None, telemetry: None });
                 }
                 stopping = true;
                 control.cancel(name);
@@ -104,7 +104,7 @@ pub(crate) async fn watch(
         RunEvent::finished(&session, Outcome::failed(ErrorInfo::new(ErrorCode::Unknown, message)))
     });
     let unwritten = unwritten.filter(|error| error.kind() != io::ErrorKind::BrokenPipe).map(Failure::from);
-    Ok(Ended { finished, broken, unwritten, telemetry })
+    Ok(EndedRun { finished, broken, unwritten, telemetry })
 }
 
 /// What the narrator gets besides the run's events.

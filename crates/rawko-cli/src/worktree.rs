@@ -43,7 +43,7 @@ struct Submodule {
 
 /// What there is to take over.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Changes {
+struct UnmergedWork {
     has_submodules: bool,
     /// The trees in which something is not committed: submodules, each before the one around it, and the work tree.
     uncommitted: Vec<PathBuf>,
@@ -226,7 +226,7 @@ impl Worktree {
         let root = quoted(&self.root.to_string_lossy());
         let branch = quoted(&self.branch);
         let unknown =
-            || Changes { has_submodules: false, uncommitted: vec![self.root.clone()], commits: true };
+            || UnmergedWork { has_submodules: false, uncommitted: vec![self.root.clone()], commits: true };
         let changes = self.changes(workspace).unwrap_or_else(unknown);
         // Git removes no tree with submodules without it.
         let (force, note) = if changes.has_submodules {
@@ -258,7 +258,7 @@ impl Worktree {
     }
 
     /// What there is to take over; `None` where git does not say.
-    fn changes(&self, workspace: &Workspace) -> Option<Changes> {
+    fn changes(&self, workspace: &Workspace) -> Option<UnmergedWork> {
         let git = workspace.environment.program_outside("git", &workspace.project().ok()?)?;
         let said = |root: &Path, arguments: &[&str]| {
             let mut command = git_in(&git, root);
@@ -278,7 +278,7 @@ impl Worktree {
         }
         let own = said(&self.root, &["rev-parse", "HEAD"])?;
         let commits = said(&self.main, &["rev-list", "--count", &format!("HEAD..{own}")])?;
-        Some(Changes { has_submodules: !submodules.is_empty(), uncommitted, commits: commits != "0" })
+        Some(UnmergedWork { has_submodules: !submodules.is_empty(), uncommitted, commits: commits != "0" })
     }
 }
 

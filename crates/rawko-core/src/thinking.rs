@@ -92,7 +92,7 @@ pub enum ThinkingWire {
 
 /// What a model does with a thinking setting, as far as that is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ThinkingSupport {
     /// It thinks as long as it thinks fit, in every answer.
     Adaptive,
     /// It thinks as long as it thinks fit, if it is asked to think.
@@ -139,19 +139,19 @@ impl Thinking {
     fn over_messages(self, facts: &ModelFacts) -> Result<Value, String> {
         let kind = kind_over_messages(facts);
         match (self, kind) {
-            (Self::Off(_), Kind::Adaptive) => {
+            (Self::Off(_), ThinkingSupport::Adaptive) => {
                 let least = facts.least_thinking.filter(|least| least.is_off);
                 let least = least.map(|least| Value::Object(least.fields.clone()));
                 least.ok_or_else(|| "it always thinks; write `thinking: {effort: low}`".to_owned())
             }
-            (Self::Off(_), Kind::Unknown) => Ok(json!({"thinking": {"type": "disabled"}})),
+            (Self::Off(_), ThinkingSupport::Unknown) => Ok(json!({"thinking": {"type": "disabled"}})),
             (Self::Off(_), _) => {
                 Err("it does not think unless it is asked to; remove the setting".to_owned())
             }
             (Self::Budget(ThinkingBudget { budget }), _) if budget < LEAST_BUDGET => {
                 Err(format!("a budget has at least {LEAST_BUDGET} tokens"))
             }
-            (Self::Budget(ThinkingBudget { budget }), Kind::Budget | Kind::Unknown) => {
+            (Self::Budget(ThinkingBudget { budget }), ThinkingSupport::Budget | ThinkingSupport::Unknown) => {
                 Ok(json!({"thinking": {"type": "enabled", "budget_tokens": budget}}))
             }
             (Self::Budget(_), _) => Err(
@@ -159,25 +159,25 @@ impl Thinking {
                      `medium` or `high`"
                     .to_owned(),
             ),
-            (Self::Effort(_), Kind::Budget) => {
+            (Self::Effort(_), ThinkingSupport::Budget) => {
                 Err("it knows no effort; write `thinking: {budget: 4096}`".to_owned())
             }
             (Self::Effort(ThinkingEffort { effort: Effort::Minimal }), _) => {
                 Err("over the Messages API the lowest effort is `low`".to_owned())
             }
-            (Self::Effort(ThinkingEffort { effort }), Kind::Adaptive) => {
+            (Self::Effort(ThinkingEffort { effort }), ThinkingSupport::Adaptive) => {
                 Ok(json!({"output_config": {"effort": effort}}))
             }
             (
                 Self::Effort(ThinkingEffort { effort }),
-                Kind::AdaptiveIfAsked | Kind::Unknown | Kind::Never,
+                ThinkingSupport::AdaptiveIfAsked | ThinkingSupport::Unknown | ThinkingSupport::Never,
             ) => Ok(json!({"thinking": {"type": "adaptive"}, "output_config": {"effort": effort}})),
         }
     }
 
     /// The effort, in the word that `OpenAI`'s APIs have for it.
     fn effort_word(self, facts: &ModelFacts) -> Result<Value, String> {
-        if kind_over_openai(facts) == Kind::Never {
+        if kind_over_openai(facts) == ThinkingSupport::Never {
             return Err("it never thinks; remove the setting".to_owned());
         }
         match self {
@@ -195,23 +195,23 @@ impl Thinking {
 }
 
 /// Anthropic's models up to 4.6 take a temperature while they do not think; those after them never do.
-fn kind_over_messages(facts: &ModelFacts) -> Kind {
+fn kind_over_messages(facts: &ModelFacts) -> ThinkingSupport {
     match (facts.thinks, facts.temperature) {
-        (Some(true), _) => Kind::Adaptive,
-        (Some(false), Some(When::WithoutThinking)) => Kind::Budget,
-        (Some(false), Some(When::Never)) => Kind::AdaptiveIfAsked,
-        (Some(false), None) => Kind::Never,
-        (None, _) => Kind::Unknown,
+        (Some(true), _) => ThinkingSupport::Adaptive,
+        (Some(false), Some(When::WithoutThinking)) => ThinkingSupport::Budget,
+        (Some(false), Some(When::Never)) => ThinkingSupport::AdaptiveIfAsked,
+        (Some(false), None) => ThinkingSupport::Never,
+        (None, _) => ThinkingSupport::Unknown,
     }
 }
 
 /// `OpenAI`'s models that never think take a temperature always.
-fn kind_over_openai(facts: &ModelFacts) -> Kind {
+fn kind_over_openai(facts: &ModelFacts) -> ThinkingSupport {
     match (facts.thinks, facts.temperature) {
-        (Some(true), _) => Kind::Adaptive,
-        (Some(false), Some(_)) => Kind::AdaptiveIfAsked,
-        (Some(false), None) => Kind::Never,
-        (None, _) => Kind::Unknown,
+        (Some(true), _) => ThinkingSupport::Adaptive,
+        (Some(false), Some(_)) => ThinkingSupport::AdaptiveIfAsked,
+        (Some(false), None) => ThinkingSupport::Never,
+        (None, _) => ThinkingSupport::Unknown,
     }
 }
 

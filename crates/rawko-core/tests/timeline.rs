@@ -8,14 +8,14 @@ use rawko_core::ErrorCode;
 use rawko_core::message::StopReason;
 use rawko_core::session::{Effect, EffectAnswer, Event, Note, Override, Session, Status};
 use rawko_core::setup::{CallRetry, Setup};
-use rawko_core::timeline::{Entry, Fact, Timeline};
+use rawko_core::timeline::{Fact, Timeline, TimelineEntry};
 use rawko_core::tool::ToolOutcome;
 use serde_json::json;
 
 use session_support::{Bench, call, setup};
 
 /// The entries of what the bench has seen; the event number `n` is record `n`, from 1.
-fn entries(bench: &Bench) -> Vec<Entry> {
+fn entries(bench: &Bench) -> Vec<TimelineEntry> {
     let mut timeline = Timeline::default();
     let entries = (1..).zip(&bench.journal).flat_map(|(record, stamped)| timeline.apply(record, stamped));
     let entries = entries.collect();

@@ -1,9 +1,11 @@
 //! What a session or an execution changed, for the page.
 
-use rawko::checkpoint::{CheckpointError, Checkpoints, DiffDetail, FileChange, OthersChange, Span, Until};
+use rawko::checkpoint::{
+    CheckpointError, Checkpoints, DiffDetail, DiffRange, FileChange, OthersChange, Until,
+};
 use serde::Serialize;
 
-use crate::text::{Text, plain};
+use crate::text::{Excerpt, plain};
 
 /// Takes the secrets out of a text that comes from files.
 pub type Mask = dyn Fn(&str) -> String + Send + Sync;
@@ -15,7 +17,7 @@ pub struct DiffView {
     /// The files.
     pub files: Vec<FileChange>,
     /// The lines, as a unified patch.
-    pub patch: Text,
+    pub patch: Excerpt,
     /// Whether it is compared with the folder as it is now.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub until_now: bool,
@@ -41,14 +43,14 @@ impl DiffView {
     #[must_use]
     pub fn of(
         checkpoints: &Checkpoints,
-        span: Span,
+        span: DiffRange,
         limit: usize,
         mask: &(impl Fn(&str) -> String + ?Sized),
     ) -> Self {
         let changes = match checkpoints.changes(span, DiffDetail::Lines) {
             Ok(changes) => changes,
             Err(CheckpointError::Unknown { .. }) => {
-                let whose = if span == Span::Session { "session" } else { "execution" };
+                let whose = if span == DiffRange::Session { "session" } else { "execution" };
                 return Self::missing(format!("no files were saved in this {whose}: it has changed nothing"));
             }
             Err(error) => return Self::missing(plain(&error.to_string())),
@@ -60,7 +62,7 @@ impl DiffView {
         }
         Self {
             files,
-            patch: Text::of(&mask(&String::from_utf8_lossy(&changes.patch)), limit),
+            patch: Excerpt::of(&mask(&String::from_utf8_lossy(&changes.patch)), limit),
             until_now: matches!(changes.to, Until::Now),
             not_kept: changes.not_kept.iter().map(|path| plain(path)).collect(),
             others: changes.others,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use rawko::checkpoint::{Checkpoints, Span};
+use rawko::checkpoint::{Checkpoints, DiffRange};
 use rawko::explain;
 use rawko::journal::{Journal, SessionStore, read};
 use serde::Serialize;
@@ -90,7 +90,7 @@ fn all_diffs(checkpoints: &Checkpoints, session: &SessionView, diffs: &Diffs) ->
     let spans = (!numbers.is_empty()).then_some(0).into_iter().chain(numbers);
     let mut left = DIFFS;
     let each = spans.map(|number| {
-        let span = if number == 0 { Span::Session } else { Span::Execution(number) };
+        let span = if number == 0 { DiffRange::Session } else { DiffRange::Execution(number) };
         let diff = match diffs {
             Diffs::LeftOut(why) => DiffView::missing(plain(why)),
             Diffs::Masked(_) if left == 0 => {

@@ -16,8 +16,8 @@ pub use diff::{DiffView, Mask};
 pub use export::{Diffs, page};
 pub use machine::{MachineView, StateView, TransitionView};
 pub use server::{Inspector, InspectorOptions};
-pub use text::Text;
+pub use text::Excerpt;
 pub use view::{
-    AgentView, Beginning, CallState, Entry, EntryKind, ExecutionView, FORMAT, ModelAnswer, PathStep,
+    AgentView, Beginning, CallState, EntryKind, ExecutionView, FORMAT, ModelAnswer, PathStep, SessionEntry,
     SessionHead, SessionView, TaskView, ToolResult, VerificationView, ViewBuilder, ViewLimits,
 };

@@ -7,7 +7,7 @@ use serde_json::Value;
 /// A text, or its beginning.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Text {
+pub struct Excerpt {
     /// The text as it is shown.
     pub text: String,
     /// How many bytes of it are left out.
@@ -20,7 +20,7 @@ fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 
-impl Text {
+impl Excerpt {
     /// At most the first `limit` bytes of `text`.
     #[must_use]
     pub fn of(text: &str, limit: usize) -> Self {
@@ -68,7 +68,7 @@ pub(crate) fn line(text: &str, max: usize) -> String {
 pub(crate) fn bounded(value: Value, limit: usize) -> Value {
     match value {
         Value::String(text) => {
-            let Text { mut text, cut_bytes } = Text::of(&text, limit);
+            let Excerpt { mut text, cut_bytes } = Excerpt::of(&text, limit);
             if cut_bytes > 0 {
                 text.push_str(&format!("\n[... {cut_bytes} bytes cut]"));
             }
@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn a_long_text_says_how_much_is_missing() {
-        assert_eq!(Text::of("naïve", 3), Text { text: "na".into(), cut_bytes: 4 });
-        assert_eq!(Text::of("naïve", 6), Text { text: "naïve".into(), cut_bytes: 0 });
+        assert_eq!(Excerpt::of("naïve", 3), Excerpt { text: "na".into(), cut_bytes: 4 });
+        assert_eq!(Excerpt::of("naïve", 6), Excerpt { text: "naïve".into(), cut_bytes: 0 });
         let shown = bounded(json!({"a": ["x".repeat(10), 7]}), 4);
         assert_eq!(shown, json!({"a": ["xxxx\n[... 6 bytes cut]", 7]}));
     }

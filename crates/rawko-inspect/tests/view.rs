@@ -5,7 +5,7 @@
 mod support;
 
 use rawko::journal::{Journal, read};
-use rawko_inspect::{Entry, EntryKind, SessionView, ViewBuilder, ViewLimits};
+use rawko_inspect::{EntryKind, SessionEntry, SessionView, ViewBuilder, ViewLimits};
 use support::golden_session;
 
 fn journal() -> Journal {
@@ -34,7 +34,7 @@ fn whoever_follows_sees_in_the_end_what_a_later_reader_sees() {
     let whole = SessionView::of(&journal, ViewLimits::default());
     for known in 0..=journal.records.len() {
         let mut builder = ViewBuilder::new(&journal.header, ViewLimits::default());
-        let mut seen: Vec<Entry> = Vec::new();
+        let mut seen: Vec<SessionEntry> = Vec::new();
         for (seq, record) in (1_u64..).zip(&journal.records) {
             builder.record(seq, record);
             if seq == known as u64 {
@@ -47,7 +47,7 @@ fn whoever_follows_sees_in_the_end_what_a_later_reader_sees() {
                 None => seen.push(entry),
             }
         }
-        let numbers = |entries: &[Entry]| serde_json::to_value(entries).unwrap();
+        let numbers = |entries: &[SessionEntry]| serde_json::to_value(entries).unwrap();
         assert_eq!(numbers(&seen), numbers(&whole.entries), "after record {known}");
     }
 }
@@ -61,7 +61,7 @@ fn a_long_result_is_cut_in_the_list_and_whole_where_it_is_asked_for() {
             other => panic!("{other:?}"),
         };
     let list = SessionView::of(&journal, ViewLimits::default());
-    let is_cut = |entry: &Entry| match &entry.kind {
+    let is_cut = |entry: &SessionEntry| match &entry.kind {
         EntryKind::ToolCall { result: Some(result), .. } => result.content.cut_bytes > 0,
         _ => false,
     };

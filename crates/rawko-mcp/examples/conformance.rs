@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rawko_mcp::{
-    Connection, HttpServer, ListedTool, Login, McpError, Options, Question, Reply, StoreCredentials, Version,
-    login,
+    Connection, HttpServer, ListedTool, Login, McpError, Options, ProtocolRevision, Question, Reply,
+    StoreCredentials, login,
 };
 use serde_json::{Map, Value, json};
 
@@ -50,7 +50,7 @@ async fn main() -> ExitCode {
     let context = std::env::var("MCP_CONFORMANCE_CONTEXT").ok();
     let context = context.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     // As in a run, where the revision is known from the approval.
-    let known = std::env::var("RAWKO_MCP_KNOWN").ok().map(Version);
+    let known = std::env::var("RAWKO_MCP_KNOWN").ok().map(ProtocolRevision);
     let options = Options {
         start: Duration::from_secs(15),
         call: Duration::from_secs(15),

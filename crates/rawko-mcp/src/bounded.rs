@@ -15,11 +15,11 @@ use crate::mend;
 /// Bytes that are read at once.
 const PIECE: usize = 16 * 1024;
 
-/// Why a connection was ended from this side.
+/// Why a connection was ended from this side; empty as long as it was not.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Fault(Arc<Mutex<Option<String>>>);
+pub(crate) struct DisconnectReason(Arc<Mutex<Option<String>>>);
 
-impl Fault {
+impl DisconnectReason {
     /// The reason, if there is one.
     pub(crate) fn get(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -31,7 +31,7 @@ impl Fault {
 }
 
 /// Reads lines of at most `most` bytes.
-pub(crate) struct LineReader<R> {
+pub(crate) struct BoundedLineReader<R> {
     inner: R,
     most: usize,
     /// The line that has not ended yet.
@@ -39,11 +39,11 @@ pub(crate) struct LineReader<R> {
     /// Whole lines, and how much of them was given.
     whole: Vec<u8>,
     given: usize,
-    fault: Fault,
+    fault: DisconnectReason,
 }
 
-impl<R> LineReader<R> {
-    pub(crate) fn new(inner: R, most: usize, fault: Fault) -> Self {
+impl<R> BoundedLineReader<R> {
+    pub(crate) fn new(inner: R, most: usize, fault: DisconnectReason) -> Self {
         Self { inner, most, line: Vec::new(), whole: Vec::new(), given: 0, fault }
     }
 
@@ -66,7 +66,7 @@ impl<R> LineReader<R> {
     }
 }
 
-impl<R: AsyncRead + Unpin> AsyncRead for LineReader<R> {
+impl<R: AsyncRead + Unpin> AsyncRead for BoundedLineReader<R> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -98,9 +98,10 @@ mod tests {
     use tokio::io::AsyncReadExt as _;
 
     async fn check(text: &str, most: usize, fails: bool) {
-        let fault = Fault::default();
+        let fault = DisconnectReason::default();
         let mut read = String::new();
-        let result = LineReader::new(text.as_bytes(), most, fault.clone()).read_to_string(&mut read).await;
+        let result =
+            BoundedLineReader::new(text.as_bytes(), most, fault.clone()).read_to_string(&mut read).await;
         assert_eq!(result.is_err(), fails, "{text:?}");
         assert_eq!(fault.get().is_some(), fails, "{text:?}");
     }
@@ -119,7 +120,7 @@ mod tests {
         let long = format!("{{\"a\":\"{}\"}}\n", "x".repeat(3 * PIECE));
         let text = format!("hello\n{long}{{\"id\":1,\"result\":{{}}}}\ncut off");
         let mut read = String::new();
-        LineReader::new(text.as_bytes(), usize::MAX, Fault::default())
+        BoundedLineReader::new(text.as_bytes(), usize::MAX, DisconnectReason::default())
             .read_to_string(&mut read)
             .await
             .unwrap();

@@ -79,12 +79,12 @@ async fn answer(connection: &Connection, tool: &str, arguments: JsonObject) -> R
 }
 
 /// Cancels a task whose call is given up.
-struct CancelOnDrop {
+struct TaskCanceller {
     peer: Peer<RoleClient>,
     task: Option<String>,
 }
 
-impl Drop for CancelOnDrop {
+impl Drop for TaskCanceller {
     fn drop(&mut self) {
         let Some(task) = self.task.take() else { return };
         let peer = self.peer.clone();
@@ -98,7 +98,7 @@ impl Drop for CancelOnDrop {
 /// Waits for the end of a task.
 async fn task(connection: &Connection, created: Task) -> Result<Answer, McpError> {
     let peer = connection.service.peer();
-    let mut guard = CancelOnDrop { peer: peer.clone(), task: Some(created.task_id.clone()) };
+    let mut guard = TaskCanceller { peer: peer.clone(), task: Some(created.task_id.clone()) };
     let mut pause = created.poll_interval_ms;
     loop {
         let wanted = Duration::from_millis(pause.unwrap_or(500));

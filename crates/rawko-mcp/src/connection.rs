@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::task::AbortHandle;
 
 use crate::answer::Answer;
-use crate::bounded::{Fault, LineReader};
+use crate::bounded::{BoundedLineReader, DisconnectReason};
 use crate::call;
 use crate::error::{McpError, short};
 use crate::handler::Handler;
@@ -42,7 +42,7 @@ pub struct Options {
     /// The version of this program, as servers see it.
     pub version: String,
     /// The revision that the server spoke before, where it is known: then nothing is tried out.
-    pub known: Option<Version>,
+    pub known: Option<ProtocolRevision>,
     /// Who is asked what servers want to know from a person. Without one the answer is no.
     pub person: Option<AskPerson>,
 }
@@ -63,9 +63,9 @@ impl Default for Options {
 /// A revision of the protocol, e.g. `2025-11-25`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Version(pub String);
+pub struct ProtocolRevision(pub String);
 
-impl Version {
+impl ProtocolRevision {
     /// Whether a connection of this revision begins with `initialize`.
     #[must_use]
     pub fn is_stateful(&self) -> bool {
@@ -139,7 +139,7 @@ pub struct PromptInfo {
 pub struct Connection {
     pub(crate) service: RunningService<RoleClient, Handler>,
     pub(crate) options: Options,
-    fault: Fault,
+    fault: DisconnectReason,
     /// Waits for news of the server's tools, where the revision has a request for that.
     listener: Option<AbortHandle>,
 }
@@ -154,8 +154,8 @@ impl Connection {
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
     {
-        let fault = Fault::default();
-        let reader = LineReader::new(reader, options.most_bytes, fault.clone());
+        let fault = DisconnectReason::default();
+        let reader = BoundedLineReader::new(reader, options.most_bytes, fault.clone());
         let transport = AsyncRwTransport::<RoleClient, _, _>::new(reader, writer);
         // The bound above comes first, and says why.
         let transport = transport.with_max_line_length(usize::MAX);
@@ -175,7 +175,7 @@ impl Connection {
         match tried {
             // Servers of the older revisions should refuse what they do not know. Some say yes to everything.
             Err(McpError::Protocol(_)) if options.known.is_none() => {
-                let stateful = Version(ProtocolVersion::LATEST_WITH_INITIALIZE.as_str().to_owned());
+                let stateful = ProtocolRevision(ProtocolVersion::LATEST_WITH_INITIALIZE.as_str().to_owned());
                 Self::try_http(server, credentials, Options { known: Some(stateful), ..options }).await
             }
             tried => tried,
@@ -196,16 +196,16 @@ impl Connection {
             Some(manager) => {
                 let client = AuthClient::new(client, manager);
                 let transport = StreamableHttpClientTransport::with_client(client, config);
-                Self::begin(transport, options, Fault::default()).await
+                Self::begin(transport, options, DisconnectReason::default()).await
             }
             None => {
                 let transport = StreamableHttpClientTransport::with_client(client, config);
-                Self::begin(transport, options, Fault::default()).await
+                Self::begin(transport, options, DisconnectReason::default()).await
             }
         }
     }
 
-    async fn begin<T, E, A>(transport: T, options: Options, fault: Fault) -> Result<Self, McpError>
+    async fn begin<T, E, A>(transport: T, options: Options, fault: DisconnectReason) -> Result<Self, McpError>
     where
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
@@ -253,8 +253,10 @@ impl Connection {
 
     /// The revision that both speak.
     #[must_use]
-    pub fn version(&self) -> Version {
-        Version(self.info().map(|info| info.protocol_version.as_str().to_owned()).unwrap_or_default())
+    pub fn version(&self) -> ProtocolRevision {
+        ProtocolRevision(
+            self.info().map(|info| info.protocol_version.as_str().to_owned()).unwrap_or_default(),
+        )
     }
 
     /// What the server calls itself, with its version. May say anything.
@@ -461,7 +463,7 @@ impl std::fmt::Debug for Connection {
 }
 
 /// How to begin with a server: as it spoke before, or by trying the newest first.
-fn lifecycle(known: Option<&Version>) -> ClientLifecycleMode {
+fn lifecycle(known: Option<&ProtocolRevision>) -> ClientLifecycleMode {
     match known {
         Some(version) if version.is_stateful() => ClientLifecycleMode::Initialize,
         Some(_) => ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::LATEST] },
@@ -472,7 +474,7 @@ fn lifecycle(known: Option<&Version>) -> ClientLifecycleMode {
     }
 }
 
-fn of_fault(fault: &Fault, error: McpError) -> McpError {
+fn of_fault(fault: &DisconnectReason, error: McpError) -> McpError {
     fault.get().map_or(error, |why| McpError::Closed { why })
 }
 

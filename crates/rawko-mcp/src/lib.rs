@@ -18,7 +18,7 @@ mod person;
 
 pub use answer::{Answer, Picture};
 pub use connection::{
-    Connection, ListedTool, Options, PromptInfo, ResourceInfo, Tools, UnusableTool, Version,
+    Connection, ListedTool, Options, PromptInfo, ProtocolRevision, ResourceInfo, Tools, UnusableTool,
 };
 pub use error::McpError;
 pub use http::{Client, HttpServer};

@@ -34,10 +34,10 @@ pub trait StoreCredentials: Send + Sync {
 }
 
 /// The library's view of the store.
-struct Store(Arc<dyn StoreCredentials>);
+struct CredentialAdapter(Arc<dyn StoreCredentials>);
 
 #[async_trait]
-impl CredentialStore for Store {
+impl CredentialStore for CredentialAdapter {
     async fn load(&self) -> Result<Option<StoredCredentials>, AuthError> {
         let text = self.0.load().map_err(AuthError::CredentialStoreError)?;
         let parsed = text.map(|text| serde_json::from_str(&text)).transpose();
@@ -86,7 +86,7 @@ where
     };
     let scopes = more_scopes(&*store, login.challenge.as_deref());
     let mut manager = manager(&login.url).await.map_err(failed)?;
-    manager.set_credential_store(Store(store));
+    manager.set_credential_store(CredentialAdapter(store));
     let mut state = OAuthState::Unauthorized(manager);
     let mut request = AuthorizationRequest::new(login.redirect).with_client_name("rawko");
     if let Some(Client { id, secret }) = login.client {
@@ -136,7 +136,7 @@ pub(crate) async fn authorized(
     }
     let failed = |error: AuthError| McpError::Login(chain(&error));
     let mut manager = manager(&server.url).await.map_err(failed)?;
-    manager.set_credential_store(Store(store));
+    manager.set_credential_store(CredentialAdapter(store));
     if !manager.initialize_from_store().await.map_err(failed)? {
         return Ok(None);
     }

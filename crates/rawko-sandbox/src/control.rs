@@ -24,7 +24,7 @@ use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
 
 use crate::HELPER;
-use crate::plan::{Plan, Step, Wall};
+use crate::plan::{ConfinementPlan, ViewStep, Wall};
 
 /// The signal that has the helper end everything at once. Where there are no namespaces, it must not be killed itself.
 pub const END_NOW: Signal = Signal::QUIT;
@@ -44,7 +44,7 @@ const TAKES_PLAN: Duration = Duration::from_secs(30);
 /// What the helper says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Report {
+pub enum HelperReport {
     /// The network and the base are there. New namespaces come with this report, and the listener for the proxy.
     Ready,
     /// The sandbox could not be made; the command did not start.
@@ -79,19 +79,19 @@ pub struct Control {
 /// The namespaces that several commands share: then what one listens for on loopback, another can reach, and what they
 /// all see is built once.
 #[derive(Debug)]
-pub struct Shared {
+pub struct SharedNamespaces {
     user: OwnedFd,
     net: OwnedFd,
     /// Holds what is seen of the file system. Each command changes a copy.
     mount: Option<OwnedFd>,
-    base: Vec<Step>,
+    base: Vec<ViewStep>,
     temporary: PathBuf,
 }
 
-impl Shared {
+impl SharedNamespaces {
     /// Whether a command of this plan sees the file system as it was built here.
     #[must_use]
-    pub fn has_base_of(&self, plan: &Plan) -> bool {
+    pub fn has_base_of(&self, plan: &ConfinementPlan) -> bool {
         self.mount.is_some() && self.base == plan.base && self.temporary == plan.temporary
     }
 
@@ -127,8 +127,8 @@ impl Control {
     /// If the helper is gone, or does not read.
     pub fn send(
         &mut self,
-        plan: &Plan,
-        shared: Option<&Shared>,
+        plan: &ConfinementPlan,
+        shared: Option<&SharedNamespaces>,
         keeps: Option<BorrowedFd<'_>>,
     ) -> io::Result<()> {
         let mut descriptors = shared.map_or_else(Vec::new, |shared| {
@@ -155,7 +155,7 @@ impl Control {
     ///
     /// # Errors
     /// If the socket fails, or the helper says what no helper says.
-    pub fn report(&mut self) -> io::Result<Option<Report>> {
+    pub fn report(&mut self) -> io::Result<Option<HelperReport>> {
         self.next_report(None)
     }
 
@@ -163,11 +163,11 @@ impl Control {
     ///
     /// # Errors
     /// As [`Self::report`], and [`io::ErrorKind::TimedOut`].
-    pub fn report_by(&mut self, deadline: Instant) -> io::Result<Option<Report>> {
+    pub fn report_by(&mut self, deadline: Instant) -> io::Result<Option<HelperReport>> {
         self.next_report(Some(deadline))
     }
 
-    fn next_report(&mut self, deadline: Option<Instant>) -> io::Result<Option<Report>> {
+    fn next_report(&mut self, deadline: Option<Instant>) -> io::Result<Option<HelperReport>> {
         loop {
             if let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
                 let line: Vec<u8> = self.unread.drain(..=end).collect();
@@ -199,7 +199,7 @@ impl Control {
         }
     }
 
-    /// What came with [`Report::Ready`], if the command of this plan did not find all in `known`: the namespaces for those
+    /// What came with [`HelperReport::Ready`], if the command of this plan did not find all in `known`: the namespaces for those
     /// that follow, and the socket at which the parent is to listen for their connections if it asked for one and the
     /// network is new.
     ///
@@ -207,9 +207,9 @@ impl Control {
     /// If no more descriptors can be had.
     pub fn take_shared(
         &mut self,
-        plan: &Plan,
-        known: Option<&Shared>,
-    ) -> io::Result<Option<(Shared, Option<TcpListener>)>> {
+        plan: &ConfinementPlan,
+        known: Option<&SharedNamespaces>,
+    ) -> io::Result<Option<(SharedNamespaces, Option<TcpListener>)>> {
         if matches!(plan.wall, Wall::Bubblewrap { .. }) {
             return Ok(None);
         }
@@ -221,11 +221,12 @@ impl Control {
             (None, None) => return Ok(None),
         };
         let mount = Some(mount);
-        let shared = Shared { user, net, mount, base: plan.base.clone(), temporary: plan.temporary.clone() };
+        let shared =
+            SharedNamespaces { user, net, mount, base: plan.base.clone(), temporary: plan.temporary.clone() };
         Ok(Some((shared, received.next().map(TcpListener::from))))
     }
 
-    /// The socket at which the parent is to listen, where nothing else came with [`Report::Ready`]: bubblewrap hands no
+    /// The socket at which the parent is to listen, where nothing else came with [`HelperReport::Ready`]: bubblewrap hands no
     /// namespaces out.
     pub fn take_listener(&mut self) -> Option<TcpListener> {
         std::mem::take(&mut self.received).into_iter().next().map(TcpListener::from)

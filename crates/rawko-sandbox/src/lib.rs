@@ -5,8 +5,8 @@
 //! command may see, drops every right, and starts the command. A program that makes that call first in its `main` can be
 //! its own helper ([`own_helper`]).
 //!
-//! Owns the helper and what the machine offers. Refuses to know agents and permissions: a [`Plan`] says what one command
-//! may see, change and reach.
+//! Owns the helper and what the machine offers. Refuses to know agents and permissions: a [`ConfinementPlan`] says what
+//! one command may see, change and reach.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -24,8 +24,8 @@ mod helper;
 mod sys;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
-pub use control::{Control, END_NOW, Report, Shared, command};
-pub use plan::{Network, Placeholder, PlaceholderKind, Plan, Step, Wall};
+pub use control::{Control, END_NOW, HelperReport, SharedNamespaces, command};
+pub use plan::{ConfinementPlan, Network, Placeholder, PlaceholderKind, ViewStep, Wall};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub use sys::landlock_version;
 

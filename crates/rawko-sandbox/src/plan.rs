@@ -12,7 +12,7 @@ use crate::path_bytes;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 // What a helper does not know, it must not leave out.
 #[serde(deny_unknown_fields)]
-pub struct Plan {
+pub struct ConfinementPlan {
     /// By what the command is confined.
     pub wall: Wall,
     /// The command's working directory.
@@ -21,9 +21,9 @@ pub struct Plan {
     /// The file system as commands see it, built in this order. Before the first step everything is there and read-only,
     /// `/dev`, `/proc`, `/run` and the temporary folders are the commands' own. Built once for all commands that share
     /// namespaces and have the same base.
-    pub base: Vec<Step>,
+    pub base: Vec<ViewStep>,
     /// What this command alone does not see or change of that: steps to protect, pin, hide and replace.
-    pub view: Vec<Step>,
+    pub view: Vec<ViewStep>,
     /// The folder that the command sees as `/tmp` and `/var/tmp`. It must exist. Belongs to the base.
     #[serde(with = "path_bytes")]
     pub temporary: PathBuf,
@@ -38,9 +38,9 @@ pub struct Plan {
     pub max_processes: u64,
 }
 
-impl Plan {
+impl ConfinementPlan {
     /// All steps, in their order.
-    pub(crate) fn steps(&self) -> impl DoubleEndedIterator<Item = &Step> {
+    pub(crate) fn steps(&self) -> impl DoubleEndedIterator<Item = &ViewStep> {
         self.base.iter().chain(&self.view)
     }
 }
@@ -67,7 +67,7 @@ pub enum Wall {
 /// One step in building what a command sees. A later step covers the earlier ones.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub enum Step {
+pub enum ViewStep {
     /// An empty, read-only folder in place of this one. Later steps may put things into it.
     Cover(#[serde(with = "path_bytes")] PathBuf),
     /// This file or folder, as it is, for reading.
@@ -127,7 +127,7 @@ pub enum Step {
     },
 }
 
-impl Step {
+impl ViewStep {
     /// Where the step changes what is seen. The helper follows no link on the way there.
     pub fn place_mut(&mut self) -> &mut PathBuf {
         match self {

@@ -28,7 +28,7 @@ const MESSAGE: usize = 300;
 
 /// What became of the spans so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Report {
+pub struct ExportReport {
     /// Spans that a collector took.
     pub sent: u64,
     /// Spans that were not sent, because the queue was full.
@@ -41,7 +41,7 @@ pub struct Report {
     pub message: Option<String>,
 }
 
-impl Report {
+impl ExportReport {
     /// Whether everything arrived.
     #[must_use]
     pub fn is_complete(&self) -> bool {
@@ -49,7 +49,7 @@ impl Report {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for ExportReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lost = self.dropped + self.failed + self.unanswered;
         let of = self.sent + lost;
@@ -84,12 +84,12 @@ struct Counters {
 }
 
 impl Counters {
-    fn report(&self) -> Report {
+    fn report(&self) -> ExportReport {
         let load = |count: &AtomicU64| count.load(Ordering::Acquire);
         let (sent, failed) = (load(&self.sent), load(&self.failed));
         let unanswered = load(&self.queued).saturating_sub(sent + failed);
         let message = lock(&self.message).clone().or_else(|| lock(&self.passing).clone());
-        Report { sent, dropped: load(&self.dropped), failed, unanswered, message }
+        ExportReport { sent, dropped: load(&self.dropped), failed, unanswered, message }
     }
 
     fn failed(&self, spans: u64, message: String) {
@@ -127,7 +127,7 @@ pub struct Flush {
 
 impl Flush {
     /// Waits until everything is sent, but no longer than this. Call it after the run: the exporter ends with the run.
-    pub fn wait(self, longest: Duration) -> Report {
+    pub fn wait(self, longest: Duration) -> ExportReport {
         let _ = self.done.recv_timeout(longest);
         self.counters.report()
     }
@@ -359,7 +359,7 @@ mod tests {
         }
         drop(queue);
         let report = flush.wait(Duration::from_secs(60));
-        assert_eq!(report, Report { sent: 1_000, ..Report::default() }, "{report}");
+        assert_eq!(report, ExportReport { sent: 1_000, ..ExportReport::default() }, "{report}");
         assert_eq!(taken.load(Ordering::Acquire), 1_000);
     }
 

@@ -25,9 +25,9 @@ mod span;
 mod wire;
 
 pub use conventions::SCHEMA_URL;
-pub use exporter::{Flush, Report};
+pub use exporter::{ExportReport, Flush};
 pub use ids::{NotATraceParent, TraceParent};
-pub use live::{Live, Whole, send_spans};
+pub use live::{LiveTelemetry, Whole, send_spans};
 pub use projection::Projection;
 pub use settings::{Configured, Protocol, Settings, SettingsError, Target};
 pub use span::{AttributeValue, Span, SpanEvent, SpanKind};

@@ -4,27 +4,27 @@ use std::time::Duration;
 
 use rawko_core::Timestamp;
 use rawko_core::session::{EffectId, Session};
-use rawko_core::timeline::Entry;
+use rawko_core::timeline::TimelineEntry;
 
-use crate::exporter::{self, Flush, Queue, Report};
+use crate::exporter::{self, ExportReport, Flush, Queue};
 use crate::ids::TraceParent;
 use crate::projection::Projection;
 use crate::settings::Settings;
 use crate::span::Span;
 
 /// The telemetry of a run. Dropping it ends the exporter once everything is sent; [`Flush`] waits for that.
-pub struct Live {
+pub struct LiveTelemetry {
     projection: Projection,
     queue: Queue,
 }
 
-impl std::fmt::Debug for Live {
+impl std::fmt::Debug for LiveTelemetry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Live").field("projection", &self.projection).finish_non_exhaustive()
     }
 }
 
-impl Live {
+impl LiveTelemetry {
     /// Goes on with `projection`, which knows what the session has done before.
     ///
     /// # Errors
@@ -42,7 +42,7 @@ impl Live {
     }
 
     /// Reports what has ended with an event, whose entries these are. Never waits.
-    pub fn step(&mut self, entries: &[Entry], session: &Session) {
+    pub fn step(&mut self, entries: &[TimelineEntry], session: &Session) {
         for span in self.projection.step(entries, session) {
             self.queue.push(span);
         }
@@ -73,7 +73,7 @@ pub fn send_spans(
     spans: Vec<Span>,
     whole: Whole,
     longest: Duration,
-) -> Result<Report, String> {
+) -> Result<ExportReport, String> {
     let begun = match whole {
         Whole::Past => {
             settings.metrics = None;

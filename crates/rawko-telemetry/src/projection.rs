@@ -10,7 +10,7 @@ use rawko_core::request::{ModelRequest, Purpose};
 use rawko_core::session::{
     DecisionPoint, DecisionRecord, DecisionSource, EffectAnswer, EffectId, Note, Outcome, Session, Status,
 };
-use rawko_core::timeline::{Entry, Fact, ModelCall, ModelReply};
+use rawko_core::timeline::{Fact, ModelCall, ModelReply, TimelineEntry};
 use rawko_core::{Timestamp, Usage};
 
 use crate::content;
@@ -83,12 +83,12 @@ impl Projection {
 
     /// Takes the entries of an event, and gives the spans that have ended with it. `session` is the one to which the event was
     /// applied.
-    pub fn step(&mut self, entries: &[Entry], session: &Session) -> Vec<Span> {
+    pub fn step(&mut self, entries: &[TimelineEntry], session: &Session) -> Vec<Span> {
         let mut ended = Vec::new();
-        for Entry { at, fact, .. } in entries {
+        for TimelineEntry { at, fact, .. } in entries {
             self.fact(fact, *at, session, &mut ended);
         }
-        if let Some(Entry { at, .. }) = entries.last().filter(|entry| entry.shared) {
+        if let Some(TimelineEntry { at, .. }) = entries.last().filter(|entry| entry.shared) {
             // The other session has reported these, and what goes on here begins where this one does.
             ended.clear();
             if let Some(task) = &mut self.task {

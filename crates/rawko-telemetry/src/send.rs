@@ -25,7 +25,7 @@ pub(crate) struct Sender {
 }
 
 /// Why a request failed.
-struct Failure {
+struct SendError {
     message: String,
     /// Whether the same request may succeed later.
     is_passing: bool,
@@ -47,7 +47,7 @@ impl Sender {
     ///
     /// # Errors
     /// A message, if nothing was taken.
-    pub(crate) async fn send<M: Message + signal::Form>(
+    pub(crate) async fn send<M: Message + signal::ExportRequest>(
         &self,
         message: &M,
         passing: impl Fn(&str),
@@ -73,7 +73,7 @@ impl Sender {
         }
     }
 
-    async fn once(&self, body: Bytes) -> Result<Bytes, Failure> {
+    async fn once(&self, body: Bytes) -> Result<Bytes, SendError> {
         let content_type = match self.target.protocol {
             Protocol::HttpProtobuf => "application/x-protobuf",
             Protocol::HttpJson => "application/json",
@@ -87,12 +87,12 @@ impl Sender {
             request.headers(self.target.headers.clone()).header(CONTENT_TYPE, content_type).body(body);
         // The address may hold a key.
         let passing =
-            |error: reqwest::Error| Failure { message: chain(&error.without_url()), is_passing: true };
+            |error: reqwest::Error| SendError { message: chain(&error.without_url()), is_passing: true };
         let response = request.send().await.map_err(passing)?;
         let status = response.status();
         let (headers, answer, trailers) = read(response).await.map_err(passing)?;
         if status != StatusCode::OK {
-            return Err(Failure {
+            return Err(SendError {
                 message: format!("the collector answered {status}"),
                 is_passing: matches!(status.as_u16(), 429 | 502..=504),
             });
@@ -132,7 +132,7 @@ fn framed(message: &impl Message) -> Bytes {
 }
 
 /// The message of an answer by gRPC, whose status is in the trailers, or in the headers if there is nothing else.
-fn unframed(headers: &HeaderMap, answer: Bytes, trailers: &HeaderMap) -> Result<Bytes, Failure> {
+fn unframed(headers: &HeaderMap, answer: Bytes, trailers: &HeaderMap) -> Result<Bytes, SendError> {
     let text = |name: &str| {
         let value = trailers.get(name).or_else(|| headers.get(name))?;
         value.to_str().ok().map(str::to_owned)
@@ -140,7 +140,7 @@ fn unframed(headers: &HeaderMap, answer: Bytes, trailers: &HeaderMap) -> Result<
     let status = text("grpc-status").and_then(|status| status.parse::<u8>().ok());
     match status {
         Some(0) => Ok(answer.get(5..).map(Bytes::copy_from_slice).unwrap_or_default()),
-        Some(status) => Err(Failure {
+        Some(status) => Err(SendError {
             message: format!(
                 "the collector answered gRPC status {status}: {}",
                 text("grpc-message").unwrap_or_default()
@@ -149,7 +149,7 @@ fn unframed(headers: &HeaderMap, answer: Bytes, trailers: &HeaderMap) -> Result<
             is_passing: matches!(status, 1 | 4 | 10 | 11 | 14 | 15),
         }),
         None => {
-            Err(Failure { message: "the collector did not answer by gRPC".to_owned(), is_passing: false })
+            Err(SendError { message: "the collector did not answer by gRPC".to_owned(), is_passing: false })
         }
     }
 }
@@ -169,7 +169,7 @@ pub(crate) mod signal {
     use crate::settings::Protocol;
 
     /// A request.
-    pub(crate) trait Form {
+    pub(crate) trait ExportRequest {
         /// Its JSON.
         fn json(&self) -> Vec<u8>;
         /// How much of it the answer refuses, and why.
@@ -187,7 +187,7 @@ pub(crate) mod signal {
         u64::try_from(number).unwrap_or_default()
     }
 
-    impl Form for ExportTraceServiceRequest {
+    impl ExportRequest for ExportTraceServiceRequest {
         fn json(&self) -> Vec<u8> {
             serde_json::to_vec(self).unwrap_or_default()
         }
@@ -202,7 +202,7 @@ pub(crate) mod signal {
         }
     }
 
-    impl Form for ExportMetricsServiceRequest {
+    impl ExportRequest for ExportMetricsServiceRequest {
         fn json(&self) -> Vec<u8> {
             serde_json::to_vec(self).unwrap_or_default()
         }

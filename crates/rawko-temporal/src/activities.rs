@@ -10,13 +10,13 @@ use temporalio_common::ActivityError;
 use temporalio_macros::activities;
 use temporalio_sdk::activities::ActivityContext;
 
-use crate::budget::{self, Reservation};
+use crate::budget::{self, BudgetClaim};
 use crate::codec::MOST_BYTES;
 use crate::failed::{for_good, hand_back_for, why_handed_back};
-use crate::faults::Kind;
+use crate::faults::FaultDomain;
 use crate::perform::{self, Attempt};
 use crate::shown::EngineState;
-use crate::task::{Begun, Closed, Performed, TaskSpec, ToClose, ToKeep, ToLoad, ToPerform};
+use crate::task::{BegunTask, Closed, KeepInput, Performed, TaskSpec, ToClose, ToLoad, ToPerform};
 use crate::workspace::Workspaces;
 
 /// The longest time between two heartbeats that are sent: they carry cancellations. Several of them pass before a worker counts as
@@ -44,7 +44,7 @@ impl TaskActivities {
         self: Arc<Self>,
         ctx: ActivityContext,
         spec: TaskSpec,
-    ) -> Result<Begun, ActivityError> {
+    ) -> Result<BegunTask, ActivityError> {
         let (all, begun) = (Arc::clone(&self.workspaces), spec.clone());
         self.carry(ctx, &begun, async move { all.begin(&spec).await }).await
     }
@@ -70,11 +70,11 @@ impl TaskActivities {
     pub(crate) async fn keep(
         self: Arc<Self>,
         ctx: ActivityContext,
-        input: ToKeep,
+        input: KeepInput,
     ) -> Result<(), ActivityError> {
         let (all, client, spec) = (Arc::clone(&self.workspaces), ctx.client(), input.place.spec.clone());
         let keep = async move {
-            let ToKeep { place, status } = input;
+            let KeepInput { place, status } = input;
             all.store_tail(&place).await?;
             perform::restore(&all, &place).await?;
             budget::leave(&client, &place.spec).await?;
@@ -90,7 +90,7 @@ impl TaskActivities {
         ctx: ActivityContext,
         input: ToPerform,
     ) -> Result<Performed, ActivityError> {
-        let reservation = Reservation::of(&ctx, &input.place.spec, EffectId(input.effect));
+        let reservation = BudgetClaim::of(&ctx, &input.place.spec, EffectId(input.effect));
         self.perform(ctx, input, reservation).await
     }
 
@@ -139,7 +139,7 @@ impl TaskActivities {
         self: Arc<Self>,
         ctx: ActivityContext,
         input: ToPerform,
-        reservation: Option<Reservation>,
+        reservation: Option<BudgetClaim>,
     ) -> Result<Performed, ActivityError> {
         let attempt = Attempt { effect: input.effect, number: ctx.info().attempt };
         let (all, spec) = (Arc::clone(&self.workspaces), input.place.spec.clone());
@@ -156,7 +156,7 @@ impl TaskActivities {
         spec: &TaskSpec,
         work: impl Future<Output = Result<T, ActivityError>> + Send + 'static,
     ) -> Result<T, ActivityError> {
-        let (all, kind) = (Arc::clone(&self.workspaces), Kind::of(&ctx.info().task_queue, spec));
+        let (all, kind) = (Arc::clone(&self.workspaces), FaultDomain::of(&ctx.info().task_queue, spec));
         // An attempt says how many before it were handed back.
         let handed_back: u32 = ctx.heartbeat_details().deserialize().ok().flatten().unwrap_or_default();
         let counted = ctx.info().attempt.saturating_sub(handed_back);

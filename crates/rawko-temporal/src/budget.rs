@@ -25,7 +25,7 @@ const HISTORY_EVENTS: u32 = 8_000;
 /// What a submission may spend and has spent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Budget {
+pub(crate) struct SharedBudget {
     /// Most US dollars of all its tasks together.
     limit_usd: f64,
     spent_usd: f64,
@@ -43,7 +43,7 @@ pub(crate) struct Charge {
     usd: f64,
 }
 
-impl Budget {
+impl SharedBudget {
     pub(crate) fn new(limit_usd: f64, tasks: Vec<String>) -> Self {
         Self { limit_usd, tasks, ..Self::default() }
     }
@@ -78,13 +78,13 @@ impl Budget {
 /// Keeps the budget of one submission.
 #[workflow]
 pub(crate) struct BudgetWorkflow {
-    budget: Budget,
+    budget: SharedBudget,
 }
 
 #[workflow_methods]
 impl BudgetWorkflow {
     #[init]
-    fn new(_: &WorkflowContextView, budget: Budget) -> Self {
+    fn new(_: &WorkflowContextView, budget: SharedBudget) -> Self {
         Self { budget }
     }
 
@@ -150,14 +150,14 @@ pub(crate) fn workflow_id(submission: &str) -> String {
 }
 
 /// A model call whose cost a shared budget has to cover.
-pub(crate) struct Reservation {
+pub(crate) struct BudgetClaim {
     client: Client,
     submission: String,
     call: String,
     effect: EffectId,
 }
 
-impl Reservation {
+impl BudgetClaim {
     /// That of a call of `spec`; `None` if its submission has no budget.
     pub(crate) fn of(ctx: &ActivityContext, spec: &TaskSpec, effect: EffectId) -> Option<Self> {
         let submission = spec.budget()?.to_owned();

@@ -17,12 +17,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// What fails together: work of one queue for one repository.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Kind {
+pub(crate) struct FaultDomain {
     queue: String,
     repository: String,
 }
 
-impl Kind {
+impl FaultDomain {
     pub(crate) fn of(queue: &str, spec: &TaskSpec) -> Self {
         Self { queue: queue.to_owned(), repository: spec.repository.url().to_owned() }
     }
@@ -30,11 +30,12 @@ impl Kind {
 
 /// The faults of one worker.
 pub(crate) struct Faults {
-    known: Mutex<BTreeMap<Kind, Fault>>,
+    known: Mutex<BTreeMap<FaultDomain, RepeatedFault>>,
     notice: Notice,
 }
 
-struct Fault {
+/// Why something failed last, and how often in a row it has.
+struct RepeatedFault {
     why: String,
     times: u32,
 }
@@ -46,7 +47,7 @@ impl Faults {
 
     /// How long a worker waits before it begins something of this kind. The slot is taken meanwhile: a worker that fails quickly
     /// would draw all tasks otherwise.
-    pub(crate) fn pause(&self, kind: &Kind) -> Duration {
+    pub(crate) fn pause(&self, kind: &FaultDomain) -> Duration {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         match known.get(kind) {
             None => Duration::ZERO,
@@ -58,9 +59,10 @@ impl Faults {
     }
 
     /// Notes a fault, and says it unless it was the last thing said of this kind.
-    pub(crate) fn found(&self, kind: &Kind, task: &str, why: &str) {
+    pub(crate) fn found(&self, kind: &FaultDomain, task: &str, why: &str) {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let fault = known.entry(kind.clone()).or_insert_with(|| Fault { why: String::new(), times: 0 });
+        let fault =
+            known.entry(kind.clone()).or_insert_with(|| RepeatedFault { why: String::new(), times: 0 });
         fault.times = fault.times.saturating_add(1);
         let is_new = fault.why != why;
         why.clone_into(&mut fault.why);
@@ -71,7 +73,7 @@ impl Faults {
     }
 
     /// Something of this kind has succeeded.
-    pub(crate) fn gone(&self, kind: &Kind) {
+    pub(crate) fn gone(&self, kind: &FaultDomain) {
         self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(kind);
     }
 }
@@ -85,7 +87,7 @@ mod tests {
         let said: Arc<Mutex<Vec<String>>> = Arc::default();
         let kept = Arc::clone(&said);
         let faults = Faults::new(Arc::new(move |text| kept.lock().unwrap().push(text.to_owned())));
-        let kind = |queue: &str| Kind { queue: queue.to_owned(), repository: "/srv/a".to_owned() };
+        let kind = |queue: &str| FaultDomain { queue: queue.to_owned(), repository: "/srv/a".to_owned() };
         let (steps, other) = (kind("steps"), kind("verify"));
         assert_eq!(faults.pause(&steps), Duration::ZERO);
         let mut pauses = Vec::new();

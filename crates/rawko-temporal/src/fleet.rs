@@ -20,7 +20,7 @@ use tokio::sync::OnceCell;
 use crate::engine::EngineAddress;
 use crate::error::FleetError;
 use crate::failed::HANDED_BACK;
-use crate::kept::{Kept, header};
+use crate::kept::{StoredTask, header};
 use crate::names::{self, STATUS, STORE, SUBMITTED};
 use crate::shown::{EngineState, FleetTask, Waiting};
 use crate::store::SharedStore;
@@ -119,7 +119,7 @@ impl Fleet {
         let description = match self.describe(id).await {
             Err(FleetError::NoTask(id)) => {
                 branch_of(&id)?;
-                let kept = Kept::of(&self.store, &id).await?;
+                let kept = StoredTask::of(&self.store, &id).await?;
                 return kept.map(|kept| kept.shown(&id)).ok_or(FleetError::NoTask(id));
             }
             description => description?,

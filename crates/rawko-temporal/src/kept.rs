@@ -20,7 +20,7 @@ pub(crate) struct Submission {
 
 /// A task that has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Ended {
+pub(crate) struct FinishedTask {
     /// What makes it the same one.
     pub(crate) digest: String,
     pub(crate) at: SystemTime,
@@ -30,13 +30,13 @@ pub(crate) struct Ended {
 
 /// What the store has of a task that the engine does not know.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Kept {
+pub(crate) struct StoredTask {
     pub(crate) submission: Submission,
-    pub(crate) ended: Option<Ended>,
+    pub(crate) ended: Option<FinishedTask>,
     pub(crate) has_session: bool,
 }
 
-impl Kept {
+impl StoredTask {
     /// `None` if it was never submitted.
     pub(crate) async fn of(store: &SharedStore, task: &str) -> Result<Option<Self>, FleetError> {
         let Some(submission) = read(store, &submitted(task)).await? else { return Ok(None) };

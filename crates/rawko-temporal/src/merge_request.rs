@@ -11,7 +11,7 @@ use tokio::process::Command;
 
 use crate::failed::of_store;
 use crate::store::Creation;
-use crate::task::Place;
+use crate::task::ActivityInput;
 use crate::workspace::Workspaces;
 
 /// Longest time of the command.
@@ -22,7 +22,7 @@ const OUTPUT_CHARS: usize = 2_000;
 /// Runs the command for a task that ended well and asked for it, once: what an earlier attempt printed is given again.
 pub(crate) async fn make(
     all: &Workspaces,
-    place: &Place,
+    place: &ActivityInput,
     outcome: &Outcome,
 ) -> Result<Option<String>, ActivityError> {
     let is_good = matches!(outcome.status, Status::Verified | Status::Claimed) && place.head != place.base;

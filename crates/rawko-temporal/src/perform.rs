@@ -17,13 +17,13 @@ use rawko_core::session::{Effect, EffectAnswer, Outcome};
 use rawko_core::tool::ToolAccess;
 use temporalio_common::ActivityError;
 
-use crate::budget::Reservation;
+use crate::budget::BudgetClaim;
 use crate::failed::{for_good, of_store, once_more};
 use crate::shown::EngineState;
 use crate::store::Creation;
-use crate::task::{Closed, Performed, Place, TaskStatus};
+use crate::task::{ActivityInput, Closed, Performed, TaskStatus};
 use crate::tree::{CommitId, PushOutcome, RemoteHead, TaskTree};
-use crate::workspace::{Inner, Issued, Workspaces, blocking};
+use crate::workspace::{Issued, WorkspaceState, Workspaces, blocking};
 
 /// How often a commit is pushed that the repository does not take.
 const MOST_PUSHES: u32 = 5;
@@ -58,9 +58,9 @@ impl Attempt {
 /// Performs the effect, or finds what an earlier attempt did.
 pub(crate) async fn perform(
     all: &Workspaces,
-    place: &Place,
+    place: &ActivityInput,
     attempt: Attempt,
-    reservation: Option<Reservation>,
+    reservation: Option<BudgetClaim>,
 ) -> Result<Performed, ActivityError> {
     all.store_tail(place).await?;
     let task = &place.spec.id;
@@ -112,9 +112,9 @@ pub(crate) async fn perform(
 /// Performs what changes the tree.
 async fn change(
     all: &Workspaces,
-    place: &Place,
+    place: &ActivityInput,
     attempt: Attempt,
-    inner: &mut Inner,
+    inner: &mut WorkspaceState,
     (effect, records): (Effect, Vec<u64>),
 ) -> Result<Performed, ActivityError> {
     let task = &place.spec.id;
@@ -143,9 +143,9 @@ async fn change(
     }
     if is_made_once {
         match begin(all, task, attempt).await? {
-            Beginning::Ours if attempt.number == 1 => fence = attempt.beginning(task),
-            Beginning::Ours => {}
-            Beginning::Earlier => {
+            Claimant::Ours if attempt.number == 1 => fence = attempt.beginning(task),
+            Claimant::Ours => {}
+            Claimant::Earlier => {
                 let answer = EffectAnswer::EffectLost;
                 return keep(all, place, attempt, Performed { answer, head: None }).await;
             }
@@ -186,24 +186,24 @@ async fn change(
     }
 }
 
-/// Who begins a call that is made once.
-enum Beginning {
+/// Which attempt begins a call that is made once.
+enum Claimant {
     Ours,
     /// An attempt before this one; how far it came is not known.
     Earlier,
 }
 
 /// Begins a call that is made once. Of all attempts at it, one does.
-async fn begin(all: &Workspaces, task: &str, attempt: Attempt) -> Result<Beginning, ActivityError> {
+async fn begin(all: &Workspaces, task: &str, attempt: Attempt) -> Result<Claimant, ActivityError> {
     let ours = attempt.number.to_string();
     match all.store.create(&attempt.beginning(task), ours.into()).await.map_err(of_store)? {
-        Creation::Created => Ok(Beginning::Ours),
+        Creation::Created => Ok(Claimant::Ours),
         Creation::Existing(theirs) => {
             let theirs = std::str::from_utf8(&theirs).ok().and_then(|number| number.parse::<u32>().ok());
             match theirs.unwrap_or_default().cmp(&attempt.number) {
                 // The store took it, and its answer was lost.
-                Ordering::Equal => Ok(Beginning::Ours),
-                Ordering::Less => Ok(Beginning::Earlier),
+                Ordering::Equal => Ok(Claimant::Ours),
+                Ordering::Less => Ok(Claimant::Earlier),
                 Ordering::Greater => Err(once_more("another attempt has begun it: this one comes too late")),
             }
         }
@@ -215,7 +215,7 @@ async fn begin(all: &Workspaces, task: &str, attempt: Attempt) -> Result<Beginni
 async fn push_in_time(
     all: &Workspaces,
     tree: &Arc<TaskTree>,
-    place: &Place,
+    place: &ActivityInput,
     attempt: Attempt,
     commit: &CommitId,
     fence: &str,
@@ -244,7 +244,7 @@ async fn push_in_time(
 /// Pushes the commit of an effect. Gives what is on the branch instead if that is not the place's head.
 async fn push(
     tree: &Arc<TaskTree>,
-    place: &Place,
+    place: &ActivityInput,
     attempt: Attempt,
     commit: &CommitId,
 ) -> Result<Option<RemoteHead>, ActivityError> {
@@ -268,12 +268,12 @@ async fn push(
 
 /// Whether what is on the branch is of an earlier effect of this task whose result was not taken: those that were taken
 /// are part of the place's head.
-fn is_left_over(there: &RemoteHead, place: &Place, attempt: Attempt) -> bool {
+fn is_left_over(there: &RemoteHead, place: &ActivityInput, attempt: Attempt) -> bool {
     made_by(there, place).is_some_and(|effect| effect < attempt.effect)
 }
 
 /// The effect of this task that made what is on the branch.
-fn made_by(there: &RemoteHead, place: &Place) -> Option<u64> {
+fn made_by(there: &RemoteHead, place: &ActivityInput) -> Option<u64> {
     let made_by = there.made_by.as_ref().filter(|made_by| made_by.task == place.spec.id)?;
     Some(made_by.effect)
 }
@@ -281,7 +281,7 @@ fn made_by(there: &RemoteHead, place: &Place) -> Option<u64> {
 /// The result of an earlier attempt at the same effect, if its commit is on the branch.
 async fn done_before(
     all: &Workspaces,
-    place: &Place,
+    place: &ActivityInput,
     attempt: Attempt,
     there: Option<RemoteHead>,
 ) -> Result<Option<Performed>, ActivityError> {
@@ -297,7 +297,11 @@ async fn done_before(
 }
 
 /// Gives other workers the trees and records that were kept.
-async fn share_marks(all: &Workspaces, place: &Place, tree: Arc<TaskTree>) -> Result<(), ActivityError> {
+async fn share_marks(
+    all: &Workspaces,
+    place: &ActivityInput,
+    tree: Arc<TaskTree>,
+) -> Result<(), ActivityError> {
     all.records(&place.spec.id).share().await?;
     let session = place.session.clone();
     blocking(move || tree.push_session_refs(&session)).await
@@ -306,7 +310,7 @@ async fn share_marks(all: &Workspaces, place: &Place, tree: Arc<TaskTree>) -> Re
 /// Keeps the result. The first one that is kept is the effect's.
 async fn keep(
     all: &Workspaces,
-    place: &Place,
+    place: &ActivityInput,
     attempt: Attempt,
     performed: Performed,
 ) -> Result<Performed, ActivityError> {
@@ -321,7 +325,7 @@ async fn keep(
 /// Ends a task.
 pub(crate) async fn close(
     all: &Workspaces,
-    place: &Place,
+    place: &ActivityInput,
     unseen_tree: Option<u32>,
     outcome: &Outcome,
     status: TaskStatus,
@@ -352,7 +356,7 @@ pub(crate) async fn close(
 }
 
 /// Keeps the tree of the end beside the checkpoints, for `rawko diff`, if the task changed anything.
-async fn keep_end(all: &Workspaces, place: &Place) -> Result<(), ActivityError> {
+async fn keep_end(all: &Workspaces, place: &ActivityInput) -> Result<(), ActivityError> {
     if place.head == place.base {
         return Ok(());
     }
@@ -367,7 +371,7 @@ async fn keep_end(all: &Workspaces, place: &Place) -> Result<(), ActivityError> 
 
 /// Makes sure that the branch is what the task ended with. A worker that was given up may have pushed the work of an
 /// effect that was not waited for; from here on no worker does.
-pub(crate) async fn restore(all: &Workspaces, place: &Place) -> Result<(), ActivityError> {
+pub(crate) async fn restore(all: &Workspaces, place: &ActivityInput) -> Result<(), ActivityError> {
     let attempt = Attempt { effect: AFTER_ALL, number: 1 };
     all.store.create(&attempt.fence(&place.spec.id), Bytes::new()).await.map_err(of_store)?;
     let workspace = all.of(&place.spec.id);

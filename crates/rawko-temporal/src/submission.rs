@@ -10,10 +10,10 @@ use temporalio_client::{
 };
 use temporalio_common::MemoValues;
 
-use crate::budget::{self, Budget, BudgetWorkflow};
+use crate::budget::{self, BudgetWorkflow, SharedBudget};
 use crate::error::FleetError;
 use crate::fleet::Fleet;
-use crate::kept::{Kept, Submission, digest, submitted};
+use crate::kept::{StoredTask, Submission, digest, submitted};
 use crate::names::{self, SPEC, STATUS, STORE, SUBMITTED};
 use crate::shown::{EngineState, Submitted};
 use crate::store::Creation;
@@ -49,7 +49,7 @@ impl Fleet {
             .id_conflict_policy(WorkflowIdConflictPolicy::Fail)
             .memo(memo)
             .build();
-        let budget = Budget::new(usd, tasks.to_vec());
+        let budget = SharedBudget::new(usd, tasks.to_vec());
         match self.client.start_workflow(BudgetWorkflow::run, budget, options).await {
             Ok(_) => return Ok(true),
             Err(WorkflowStartError::AlreadyStarted { .. }) => {}
@@ -129,8 +129,8 @@ impl Fleet {
         let policy = match self.store.create(&submitted(&id), bytes.into()).await? {
             Creation::Created => WorkflowIdReusePolicy::RejectDuplicate,
             Creation::Existing(_) => match self.taken(&id, &digest, carried.is_some()).await? {
-                Taken::By(_) => return Ok(Submitted { id, branch, is_new: false }),
-                Taken::Free => WorkflowIdReusePolicy::AllowDuplicateFailedOnly,
+                IdHolder::By(_) => return Ok(Submitted { id, branch, is_new: false }),
+                IdHolder::Free => WorkflowIdReusePolicy::AllowDuplicateFailedOnly,
             },
         };
         let mut memo = MemoValues::new();
@@ -154,8 +154,8 @@ impl Fleet {
             Ok(_) => Ok(Submitted { id, branch, is_new: true }),
             Err(WorkflowStartError::AlreadyStarted { .. }) => {
                 match self.taken(&id, &digest, has_session).await? {
-                    Taken::By(_) => Ok(Submitted { id, branch, is_new: false }),
-                    Taken::Free => Err(FleetError::OtherTask(id)),
+                    IdHolder::By(_) => Ok(Submitted { id, branch, is_new: false }),
+                    IdHolder::Free => Err(FleetError::OtherTask(id)),
                 }
             }
             Err(error) => Err(FleetError::engine("take the task", &error)),
@@ -166,8 +166,8 @@ impl Fleet {
     pub(crate) async fn known(&self, spec: &TaskSpec) -> Result<Option<Submitted>, FleetError> {
         let (branch, digest) = (branch_of(&spec.id)?, digest(&self.masked(spec.clone())));
         match self.taken(&spec.id, &digest, true).await? {
-            Taken::By(id) => Ok(Some(Submitted { id, branch, is_new: false })),
-            Taken::Free => Ok(None),
+            IdHolder::By(id) => Ok(Some(Submitted { id, branch, is_new: false })),
+            IdHolder::Free => Ok(None),
         }
     }
 
@@ -176,7 +176,7 @@ impl Fleet {
     }
 
     /// Whether the task of this digest has the id, or no task has. `has_session` says that it brings a session with it.
-    async fn taken(&self, id: &str, digest: &str, has_session: bool) -> Result<Taken, FleetError> {
+    async fn taken(&self, id: &str, digest: &str, has_session: bool) -> Result<IdHolder, FleetError> {
         let begun = || {
             FleetError::Refused(format!(
                 "the task `{id}` was broken after it had begun: bring its session here (rawko fleet export {id}), and submit that \
@@ -188,22 +188,22 @@ impl Fleet {
                 let status = self.status(&description.memo()).await;
                 if is_broken(description.status(), status.as_ref()) {
                     let has_begun = status.is_some_and(|status| status.session.is_some());
-                    return if has_begun { Err(begun()) } else { Ok(Taken::Free) };
+                    return if has_begun { Err(begun()) } else { Ok(IdHolder::Free) };
                 }
                 description.memo().get(SPEC).ok().flatten().unwrap_or_default()
             }
-            Err(FleetError::NoTask(_)) => match Kept::of(&self.store, id).await? {
-                None => return Ok(Taken::Free),
-                Some(kept) if kept.is_free() => return Ok(Taken::Free),
+            Err(FleetError::NoTask(_)) => match StoredTask::of(&self.store, id).await? {
+                None => return Ok(IdHolder::Free),
+                Some(kept) if kept.is_free() => return Ok(IdHolder::Free),
                 // Its submission was cut off before the engine had it.
-                Some(kept) if kept.ended.is_none() && has_session => return Ok(Taken::Free),
+                Some(kept) if kept.ended.is_none() && has_session => return Ok(IdHolder::Free),
                 Some(kept) if kept.ended.is_none() => return Err(begun()),
                 Some(kept) => kept.digest().to_owned(),
             },
             Err(error) => return Err(error),
         };
         if theirs == digest {
-            Ok(Taken::By(id.to_owned()))
+            Ok(IdHolder::By(id.to_owned()))
         } else {
             Err(FleetError::OtherTask(id.to_owned()))
         }
@@ -211,7 +211,7 @@ impl Fleet {
 }
 
 /// Who has an id.
-enum Taken {
+enum IdHolder {
     /// The same task.
     By(String),
     Free,

@@ -159,7 +159,7 @@ pub(crate) struct Carried {
 /// The answer of `begin`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Begun {
+pub(crate) struct BegunTask {
     /// The session's id.
     pub(crate) session: String,
     /// The commit that the task begins with.
@@ -171,7 +171,7 @@ pub(crate) struct Begun {
 /// What every activity gets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Place {
+pub(crate) struct ActivityInput {
     /// The task.
     pub(crate) spec: TaskSpec,
     /// The session's id.
@@ -186,7 +186,7 @@ pub(crate) struct Place {
     pub(crate) tail: Vec<Stamped>,
 }
 
-impl Place {
+impl ActivityInput {
     /// The number of events that the activity follows from.
     pub(crate) fn events(&self) -> u64 {
         self.stored + self.tail.len() as u64
@@ -199,7 +199,7 @@ impl Place {
 pub(crate) struct ToLoad {
     /// Where.
     #[serde(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: ActivityInput,
     /// The number of the first event that is wanted.
     pub(crate) from: u64,
 }
@@ -210,7 +210,7 @@ pub(crate) struct ToLoad {
 pub(crate) struct ToPerform {
     /// Where.
     #[serde(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: ActivityInput,
     /// The effect's number.
     pub(crate) effect: u64,
 }
@@ -232,7 +232,7 @@ pub(crate) struct Performed {
 pub(crate) struct ToClose {
     /// Where.
     #[serde(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: ActivityInput,
     /// The execution before which the tree was last kept, where its end is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) unseen_tree: Option<u32>,
@@ -245,10 +245,10 @@ pub(crate) struct ToClose {
 /// The input of the activity that keeps a session which goes on elsewhere.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct ToKeep {
+pub(crate) struct KeepInput {
     /// Where.
     #[serde(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: ActivityInput,
     /// How it stands.
     pub(crate) status: TaskStatus,
 }
@@ -322,13 +322,13 @@ pub struct ApprovalAnswer {
 
 /// Which queue performs an effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum EffectQueue {
     Model { provider: String },
     Step,
     Verify,
 }
 
-impl Kind {
+impl EffectQueue {
     /// That of `effect`; `None` for what the workflow does itself.
     pub(crate) fn of(effect: &Effect) -> Option<Self> {
         match effect {

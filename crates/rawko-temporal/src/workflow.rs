@@ -30,8 +30,8 @@ use crate::activities::TaskActivities;
 use crate::failed::{FOR_GOOD, Failing};
 use crate::names;
 use crate::task::{
-    ApprovalAnswer, Begun, Carried, Closed, Kind, Performed, Place, TaskInput, TaskSpec, TaskStatus, ToClose,
-    ToKeep, ToLoad, ToPerform,
+    ActivityInput, ApprovalAnswer, BegunTask, Carried, Closed, EffectQueue, KeepInput, Performed, TaskInput,
+    TaskSpec, TaskStatus, ToClose, ToLoad, ToPerform,
 };
 use crate::tree::CommitId;
 
@@ -154,21 +154,21 @@ impl TaskWorkflow {
     }
 }
 
-type Context<'a> = &'a WorkflowContext<TaskWorkflow>;
+type TaskWorkflowContext<'a> = &'a WorkflowContext<TaskWorkflow>;
 
 /// An effect that has begun.
-struct Running<'a> {
+struct RunningEffect<'a> {
     effect: EffectId,
     /// The events that its activity brings into the store; none for a timer or a question.
     events: Option<u64>,
     /// How it is answered if no worker can perform it.
     failing: Option<Failing>,
     token: WorkflowCancellationToken,
-    future: LocalBoxFuture<'a, Ended>,
+    future: LocalBoxFuture<'a, EffectOutcome>,
 }
 
 /// How an effect ended.
-enum Ended {
+enum EffectOutcome {
     Performed(Box<Result<Performed, ActivityExecutionError>>),
     /// The workflow did it itself.
     Here(Box<EffectAnswer>),
@@ -177,15 +177,15 @@ enum Ended {
 }
 
 /// What the workflow waits for.
-enum Next {
-    Ended(EffectId, Ended),
+enum Wakeup {
+    Ended(EffectId, EffectOutcome),
     Inbox,
     Cancelled(String),
 }
 
 /// One run of the workflow.
 struct Drive<'a> {
-    ctx: Context<'a>,
+    ctx: TaskWorkflowContext<'a>,
     spec: TaskSpec,
     session: String,
     base: CommitId,
@@ -198,7 +198,7 @@ struct Drive<'a> {
     tail: Vec<Stamped>,
     /// Effects that have not begun, with the time at which they were issued.
     waiting: VecDeque<(Effect, Timestamp)>,
-    running: Vec<Running<'a>>,
+    running: Vec<RunningEffect<'a>>,
     is_cancelled: bool,
     outcome: Option<Outcome>,
     status: Option<TaskStatus>,
@@ -206,7 +206,7 @@ struct Drive<'a> {
 
 impl<'a> Drive<'a> {
     /// Begins the task, or goes on with what is there.
-    async fn begin(ctx: Context<'a>, input: TaskInput) -> Result<Self, WorkflowTermination> {
+    async fn begin(ctx: TaskWorkflowContext<'a>, input: TaskInput) -> Result<Self, WorkflowTermination> {
         let TaskInput { spec, carried } = input;
         let Some(carried) = carried else {
             let token = WorkflowCancellationToken::new();
@@ -216,13 +216,13 @@ impl<'a> Drive<'a> {
                 .await
                 .ok_or_else(WorkflowTermination::cancelled)?
                 .map_err(|error| broken("the task cannot begin", &error))?;
-            let Begun { session, base, event } = begun;
+            let BegunTask { session, base, event } = begun;
             let mut drive = Self::of(ctx, spec, session, base.clone(), base, 0, Vec::new());
             drive.happened(event);
             return Ok(drive);
         };
         let Carried { session, base, head, stored, tail, inbox: _, from_elsewhere } = carried;
-        let place = Place {
+        let place = ActivityInput {
             spec: spec.clone(),
             session: session.clone(),
             base: base.clone(),
@@ -270,7 +270,7 @@ impl<'a> Drive<'a> {
     }
 
     fn of(
-        ctx: Context<'a>,
+        ctx: TaskWorkflowContext<'a>,
         spec: TaskSpec,
         session: String,
         base: CommitId,
@@ -315,8 +315,8 @@ impl<'a> Drive<'a> {
             }
             self.tell();
             match self.next().await {
-                Next::Ended(effect, ended) => self.ended(effect, ended),
-                Next::Inbox => {
+                Wakeup::Ended(effect, ended) => self.ended(effect, ended),
+                Wakeup::Inbox => {
                     while let Some(event) = self.ctx.state_mut(|state| state.inbox.pop_front()) {
                         // The question's timer, if it answers one.
                         if let Some(effect) = event.answers() {
@@ -325,7 +325,7 @@ impl<'a> Drive<'a> {
                         self.happened(event);
                     }
                 }
-                Next::Cancelled(reason) => {
+                Wakeup::Cancelled(reason) => {
                     self.is_cancelled = true;
                     self.happened(Event::CancelRequested { reason });
                 }
@@ -356,13 +356,13 @@ impl<'a> Drive<'a> {
         }
     }
 
-    fn ended(&mut self, effect: EffectId, ended: Ended) {
+    fn ended(&mut self, effect: EffectId, ended: EffectOutcome) {
         let Some(at) = self.running.iter().position(|running| running.effect == effect) else { return };
         let running = self.running.remove(at);
         let answer = match ended {
-            Ended::Here(answer) => *answer,
-            Ended::Dropped => return,
-            Ended::Performed(performed) => match *performed {
+            EffectOutcome::Here(answer) => *answer,
+            EffectOutcome::Dropped => return,
+            EffectOutcome::Performed(performed) => match *performed {
                 Ok(Performed { answer, head }) => {
                     if let Some(events) = running.events {
                         self.is_stored(events);
@@ -399,41 +399,41 @@ impl<'a> Drive<'a> {
         let token = WorkflowCancellationToken::new();
         let events = self.place().events();
         let failing = Failing::of(&effect);
-        let (events, future) = match Kind::of(&effect) {
+        let (events, future) = match EffectQueue::of(&effect) {
             Some(kind) => (Some(events), self.activity(&effect, kind, id, &token)),
             None => (None, self.here(effect, issued, &token)),
         };
-        self.running.push(Running { effect: id, events, failing, token, future });
+        self.running.push(RunningEffect { effect: id, events, failing, token, future });
     }
 
     fn activity(
         &self,
         effect: &Effect,
-        kind: Kind,
+        kind: EffectQueue,
         id: EffectId,
         token: &WorkflowCancellationToken,
-    ) -> LocalBoxFuture<'a, Ended> {
+    ) -> LocalBoxFuture<'a, EffectOutcome> {
         let Self { ctx, spec, .. } = self;
         let carriage = &spec.carriage;
         let step = ActivityCloseTimeouts::StartToClose(Duration::from_millis(carriage.step_ms));
         let model = ActivityCloseTimeouts::StartToClose(Duration::from_millis(carriage.model_ms));
         let summary = summary(effect);
         let (queue, timeouts) = match &kind {
-            Kind::Model { provider } => (names::models(&spec.queue, provider), model),
-            Kind::Step => (names::steps(&spec.queue), step),
-            Kind::Verify => (names::verify(&spec.queue), step),
+            EffectQueue::Model { provider } => (names::models(&spec.queue, provider), model),
+            EffectQueue::Step => (names::steps(&spec.queue), step),
+            EffectQueue::Verify => (names::verify(&spec.queue), step),
         };
         let options = options(spec, queue, timeouts, &summary, token.clone());
         let input = ToPerform { place: self.place(), effect: id.0 };
-        let performed = |result| Ended::Performed(Box::new(result));
+        let performed = |result| EffectOutcome::Performed(Box::new(result));
         match kind {
-            Kind::Model { .. } => {
+            EffectQueue::Model { .. } => {
                 ctx.execute_activity(TaskActivities::model, input, options).map(performed).boxed_local()
             }
-            Kind::Step => {
+            EffectQueue::Step => {
                 ctx.execute_activity(TaskActivities::step, input, options).map(performed).boxed_local()
             }
-            Kind::Verify => {
+            EffectQueue::Verify => {
                 ctx.execute_activity(TaskActivities::verify, input, options).map(performed).boxed_local()
             }
         }
@@ -445,7 +445,7 @@ impl<'a> Drive<'a> {
         effect: Effect,
         issued: Timestamp,
         token: &WorkflowCancellationToken,
-    ) -> LocalBoxFuture<'a, Ended> {
+    ) -> LocalBoxFuture<'a, EffectOutcome> {
         let (until, answer) = match effect {
             Effect::StartTimer { after_ms, .. } => {
                 (Timestamp(issued.0.saturating_add(after_ms)), EffectAnswer::TimerFired)
@@ -453,18 +453,19 @@ impl<'a> Drive<'a> {
             Effect::AskUser { question, .. } => {
                 (question.until, EffectAnswer::ApprovalAnswered { approval: Approval::Expired })
             }
-            _ => return std::future::ready(Ended::Dropped).boxed_local(),
+            _ => return std::future::ready(EffectOutcome::Dropped).boxed_local(),
         };
         let left = Duration::from_millis(until.since(self.now()));
         let timer = TimerOptions::builder(left).cancellation_token(token.clone()).build();
         let token = token.clone();
-        let fired =
-            move |_| if token.is_cancelled() { Ended::Dropped } else { Ended::Here(Box::new(answer)) };
+        let fired = move |_| {
+            if token.is_cancelled() { EffectOutcome::Dropped } else { EffectOutcome::Here(Box::new(answer)) }
+        };
         self.ctx.timer(timer).map(fired).boxed_local()
     }
 
     /// Waits for whatever comes first; of what is there at once, effects first, in the order in which they began.
-    async fn next(&mut self) -> Next {
+    async fn next(&mut self) -> Wakeup {
         // An end that came first is not given up for another process: what is under way is waited for.
         let may_release = self.outcome.is_none();
         let Self { ctx, running, is_cancelled, .. } = self;
@@ -478,15 +479,15 @@ impl<'a> Drive<'a> {
         poll_fn(|cx| {
             for one in running.iter_mut() {
                 if let Poll::Ready(ended) = one.future.poll_unpin(cx) {
-                    return Poll::Ready(Next::Ended(one.effect, ended));
+                    return Poll::Ready(Wakeup::Ended(one.effect, ended));
                 }
             }
             if inbox.as_mut().poll(cx).is_ready() {
-                return Poll::Ready(Next::Inbox);
+                return Poll::Ready(Wakeup::Inbox);
             }
             if !*is_cancelled && let Poll::Ready(reason) = cancelled.as_mut().poll(cx) {
                 let reason = reason.filter(|reason| !reason.is_empty());
-                return Poll::Ready(Next::Cancelled(
+                return Poll::Ready(Wakeup::Cancelled(
                     reason.unwrap_or_else(|| "cancelled by the user".to_owned()),
                 ));
             }
@@ -500,8 +501,8 @@ impl<'a> Drive<'a> {
         Timestamp(time.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    fn place(&self) -> Place {
-        Place {
+    fn place(&self) -> ActivityInput {
+        ActivityInput {
             spec: self.spec.clone(),
             session: self.session.clone(),
             base: self.base.clone(),
@@ -627,7 +628,7 @@ impl<'a> Drive<'a> {
             running.token.cancel();
         }
         for running in std::mem::take(&mut self.running) {
-            if let Ended::Performed(performed) = running.future.await
+            if let EffectOutcome::Performed(performed) = running.future.await
                 && let Ok(Performed { answer, head }) = *performed
             {
                 // It was done before it could be stopped.
@@ -638,7 +639,10 @@ impl<'a> Drive<'a> {
         self.ctx
             .execute_activity(
                 TaskActivities::keep,
-                ToKeep { place: self.place(), status: TaskStatus { head: self.made(), ..self.standing() } },
+                KeepInput {
+                    place: self.place(),
+                    status: TaskStatus { head: self.made(), ..self.standing() },
+                },
                 around(&self.spec, "keep", &WorkflowCancellationToken::new()),
             )
             .await
@@ -687,7 +691,7 @@ fn around(spec: &TaskSpec, summary: &str, token: &WorkflowCancellationToken) -> 
 /// What an activity gives before there is a session. `None` where the task is cancelled or released meanwhile: the activity has
 /// stopped then.
 async fn unless_stopped<T>(
-    ctx: Context<'_>,
+    ctx: TaskWorkflowContext<'_>,
     activity: impl Future<Output = T>,
     token: &WorkflowCancellationToken,
 ) -> Option<T> {

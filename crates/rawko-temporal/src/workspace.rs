@@ -16,12 +16,12 @@ use tokio::sync::{Mutex as AsyncMutex, RwLock};
 
 use crate::failed::{for_good, hand_back, of_store, of_tree, once_more};
 use crate::faults::Faults;
-use crate::kept::{Ended, closed, digest};
+use crate::kept::{FinishedTask, closed, digest};
 use crate::project::{is_of_project, no_commands, setup_failed, with_options};
 use crate::records::Records;
 use crate::shown::EngineState;
 use crate::store::{Creation, EventLog, SharedStore};
-use crate::task::{Begun, Place, TaskSpec, TaskStatus};
+use crate::task::{ActivityInput, BegunTask, TaskSpec, TaskStatus};
 use crate::tree::{self, CommitId, TaskTree, TreeError, WorkPlace};
 
 /// Tasks that a worker keeps ready at once.
@@ -46,19 +46,19 @@ pub(crate) struct Workspaces {
     pub(crate) builder: MakeBuilder,
     /// A command line that makes a merge request, run in the tree of a task that ended well.
     pub(crate) merge_request: Option<String>,
-    pub(crate) open: Mutex<BTreeMap<String, Arc<Workspace>>>,
+    pub(crate) open: Mutex<BTreeMap<String, Arc<TaskWorkspace>>>,
     pub(crate) faults: Faults,
 }
 
 /// One task on one worker.
-pub(crate) struct Workspace {
+pub(crate) struct TaskWorkspace {
     /// Held for writing by what changes the tree.
     pub(crate) gate: RwLock<()>,
-    pub(crate) inner: AsyncMutex<Inner>,
+    pub(crate) inner: AsyncMutex<WorkspaceState>,
 }
 
 #[derive(Default)]
-pub(crate) struct Inner {
+pub(crate) struct WorkspaceState {
     folding: Folding,
     events: u64,
     issued: BTreeMap<EffectId, Issued>,
@@ -85,13 +85,13 @@ pub(crate) struct Issued {
 }
 
 impl Workspaces {
-    pub(crate) fn of(&self, task: &str) -> Arc<Workspace> {
+    pub(crate) fn of(&self, task: &str) -> Arc<TaskWorkspace> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.len() >= MOST_OPEN && !open.contains_key(task) {
             // Those that are not worked on at the moment are made again when they are needed.
             open.retain(|_, workspace| Arc::strong_count(workspace) > 1);
         }
-        let new = || Arc::new(Workspace { gate: RwLock::default(), inner: AsyncMutex::default() });
+        let new = || Arc::new(TaskWorkspace { gate: RwLock::default(), inner: AsyncMutex::default() });
         Arc::clone(open.entry(task.to_owned()).or_insert_with(new))
     }
 
@@ -112,7 +112,7 @@ impl Workspaces {
     }
 
     /// Makes sure that the events are in the store that an activity follows from.
-    pub(crate) async fn store_tail(&self, place: &Place) -> Result<(), ActivityError> {
+    pub(crate) async fn store_tail(&self, place: &ActivityInput) -> Result<(), ActivityError> {
         if place.tail.is_empty() {
             return Ok(());
         }
@@ -133,7 +133,7 @@ impl Workspaces {
     }
 
     /// Begins a task.
-    pub(crate) async fn begin(&self, spec: &TaskSpec) -> Result<Begun, ActivityError> {
+    pub(crate) async fn begin(&self, spec: &TaskSpec) -> Result<BegunTask, ActivityError> {
         let (place, repository) = (self.place.clone(), spec.repository.clone());
         let revision = spec.revision.clone();
         let base = blocking(move || tree::resolve(&place, &repository, revision.as_deref())).await?;
@@ -182,7 +182,7 @@ impl Workspaces {
                 serde_json::from_slice::<JournalHeader>(&bytes).map_err(for_good)?.session
             }
         };
-        Ok(Begun { session, base, event })
+        Ok(BegunTask { session, base, event })
     }
 
     /// The header of a task's journal.
@@ -193,7 +193,11 @@ impl Workspaces {
     }
 
     /// The project of a task, with the configuration that the task began with: what an agent has made of it since does not count.
-    pub(crate) async fn rawko(&self, place: &Place, tree: &Arc<TaskTree>) -> Result<Rawko, ActivityError> {
+    pub(crate) async fn rawko(
+        &self,
+        place: &ActivityInput,
+        tree: &Arc<TaskTree>,
+    ) -> Result<Rawko, ActivityError> {
         let key = format!("tasks/{}/configuration", place.spec.id);
         let build = |project: PathBuf, tree: Option<PathBuf>| {
             let (builder, options) = (Arc::clone(&self.builder), place.spec.options.clone());
@@ -226,7 +230,7 @@ impl Workspaces {
     }
 
     /// Sends the session's spans, if this worker has a collector. Nothing waits for it.
-    pub(crate) async fn send_trace(&self, place: &Place) -> Result<(), ActivityError> {
+    pub(crate) async fn send_trace(&self, place: &ActivityInput) -> Result<(), ActivityError> {
         let header = self.header(&place.spec.id).await?;
         let events = self.events(&place.spec.id, 0, place.events()).await?;
         let workspace = self.of(&place.spec.id);
@@ -245,7 +249,7 @@ impl Workspaces {
     pub(crate) async fn tree(
         &self,
         spec: &TaskSpec,
-        inner: &mut Inner,
+        inner: &mut WorkspaceState,
         head: &CommitId,
     ) -> Result<Arc<TaskTree>, ActivityError> {
         if let Some(tree) = inner.tree.as_ref().filter(|_| inner.at.as_ref() == Some(head)) {
@@ -273,7 +277,7 @@ impl Workspaces {
     /// Brings the kept trees and records of the session that other workers made.
     pub(crate) async fn fetch_marks(
         &self,
-        place: &Place,
+        place: &ActivityInput,
         tree: &Arc<TaskTree>,
     ) -> Result<Records, ActivityError> {
         let records = self.records(&place.spec.id);
@@ -311,7 +315,7 @@ impl Workspaces {
         engine: EngineState,
         status: TaskStatus,
     ) -> Result<(), ActivityError> {
-        let ended = Ended { digest: digest(spec), at: SystemTime::now(), engine, status };
+        let ended = FinishedTask { digest: digest(spec), at: SystemTime::now(), engine, status };
         let bytes = serde_json::to_vec(&ended).map_err(for_good)?;
         self.store.create(&closed(&spec.id), bytes.into()).await.map_err(of_store)?;
         self.remove(&spec.id).await;
@@ -359,14 +363,18 @@ impl Workspaces {
     }
 }
 
-impl Inner {
+impl WorkspaceState {
     /// The session, as far as this worker has folded it.
     pub(crate) fn session(&self) -> &Session {
         &self.folding.folded().session
     }
 
     /// Folds what the store has beyond what is folded, at least up to `place`.
-    pub(crate) async fn catch_up(&mut self, all: &Workspaces, place: &Place) -> Result<(), ActivityError> {
+    pub(crate) async fn catch_up(
+        &mut self,
+        all: &Workspaces,
+        place: &ActivityInput,
+    ) -> Result<(), ActivityError> {
         if self.events >= place.events() {
             return Ok(());
         }
@@ -432,7 +440,7 @@ impl Inner {
     pub(crate) async fn performer(
         &mut self,
         all: &Workspaces,
-        place: &Place,
+        place: &ActivityInput,
     ) -> Result<Arc<EffectPerformer>, ActivityError> {
         let folded = self.folding.folded();
         if let Some(performer) = &self.performer {

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use rawko_core::text::keep_ends;
 use rawko_core::tool::Refusal;
 
-use crate::process::{CommandLine, HeadAndTail, KillHandle, Running};
-use crate::refusals::{Refusals, Refused};
+use crate::process::{CommandLine, HeadAndTail, KillHandle, RunningCommand};
+use crate::refusals::{RefusalSummary, Refusals};
 
 /// The most jobs at the same time in one run.
 const MAX_JOBS: usize = 8;
@@ -144,7 +144,7 @@ impl Jobs {
         let mut table = lock(&self.0);
         let own = table.jobs.iter().filter(|(_, job)| job.agent == agent);
         // The news first: what is refused until a job ends is refused before its end is known.
-        let reported: Vec<(u32, JobNews, Refused)> =
+        let reported: Vec<(u32, JobNews, RefusalSummary)> =
             own.map(|(number, job)| (*number, lock(&job.news).take(), job.refusals.take())).collect();
         let talkative = reported.iter().filter(|(_, news, _)| !news.output.is_empty()).count();
         let (mut report, mut ended, mut refused) = (String::new(), Vec::new(), Vec::new());
@@ -208,7 +208,7 @@ impl JobNews {
 }
 
 /// Collects the output of a job until it ends.
-fn follow(running: Running, news: &Mutex<JobNews>) {
+fn follow(running: RunningCommand, news: &Mutex<JobNews>) {
     let finished = running.finish(&mut |_, bytes| lock(news).output.push(bytes));
     lock(news).end = Some(match finished {
         Ok(finished) => finished.cause.text(),

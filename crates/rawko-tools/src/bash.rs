@@ -19,7 +19,7 @@ use crate::call::{blocking, parse, parse_checked, spec};
 use crate::confinement::Confinement;
 use crate::named_files::NamedFiles;
 use crate::process::{
-    Cause, CommandLine, Finished, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, Program, is_recorded,
+    Cause, CommandLine, Finished, HeadAndTail, Invocation, KillHandle, KillOnDrop, OrphanReaper, is_recorded,
 };
 use crate::refusals::record;
 use crate::tool::{BoxFuture, CallRefusal, Tool, ToolContext};
@@ -240,7 +240,7 @@ fn command_line(
     let default = waits.then_some(DEFAULT_TIMEOUT_MS);
     let timeout = input.timeout.or(default).map(|ms| Duration::from_millis(ms.min(MAX_TIMEOUT_MS)));
     Ok(CommandLine {
-        program: Program::Shell { text: input.command.clone(), records_pipe },
+        program: Invocation::Shell { text: input.command.clone(), records_pipe },
         directory: context.root.clone(),
         environment: context.environment(),
         timeout,

@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::call::blocking;
 use crate::process::{
-    Cause, CommandLine, Finished, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, OutputStream, Program,
+    Cause, CommandLine, Finished, HeadAndTail, Invocation, KillHandle, KillOnDrop, OrphanReaper, OutputStream,
 };
 use crate::regular::is_program;
 use crate::tool::{BoxFuture, CallRefusal, Tool, ToolContext};
@@ -72,7 +72,7 @@ impl CommandTool {
     fn command_line(&self, input: &Value, context: &ToolContext) -> Result<CommandLine, String> {
         let environment = context.environment();
         let path = environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
-        let program = Program::File {
+        let program = Invocation::File {
             path: find(&self.program, &context.root, path)?,
             arguments: self.arguments.clone(),
             input: format!("{input}\n").into_bytes(),
@@ -113,7 +113,7 @@ impl Tool for CommandTool {
 }
 
 fn call(name: &str, line: &CommandLine, handle: &KillHandle, watch: &dyn Fn(&str)) -> ToolOutcome {
-    let mut output = Output::default();
+    let mut output = ProgramOutput::default();
     let finished = handle.start(line).and_then(|running| {
         running.finish(&mut |source, bytes| match source {
             OutputStream::Out => output.push(bytes),
@@ -138,14 +138,14 @@ fn call(name: &str, line: &CommandLine, handle: &KillHandle, watch: &dyn Fn(&str
 }
 
 /// The output of a program.
-struct Output {
+struct ProgramOutput {
     /// All of stdout; `None` once it is too long to be read as JSON.
     whole: Option<Vec<u8>>,
     stdout: HeadAndTail,
     stderr: HeadAndTail,
 }
 
-impl Default for Output {
+impl Default for ProgramOutput {
     fn default() -> Self {
         Self {
             whole: Some(Vec::new()),
@@ -155,7 +155,7 @@ impl Default for Output {
     }
 }
 
-impl Output {
+impl ProgramOutput {
     fn push(&mut self, bytes: &[u8]) {
         self.stdout.push(bytes);
         match &mut self.whole {
@@ -320,7 +320,7 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_that_a_program_prints_breaks_it(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let mut output = Output::default();
+            let mut output = ProgramOutput::default();
             output.push(&bytes);
             let cause = Cause::Exited { code: Some(0), signal: None };
             let outcome = output.outcome("T", &Finished { cause, leftovers: 0, pipe_status: Vec::new(), refusals: crate::refusals::Refusals::default() }, DEFAULT_TIMEOUT);

@@ -11,8 +11,8 @@ use unicode_normalization::char::canonical_combining_class;
 /// Where `content` has `wanted`, but for such characters. Nothing where it is no text.
 pub(crate) fn look_alikes(content: &[u8], wanted: &str) -> Vec<Range<usize>> {
     let Ok(text) = std::str::from_utf8(content) else { return Vec::new() };
-    let plain = Plain::of(text);
-    let wanted = Plain::of(wanted).text;
+    let plain = Skeleton::of(text);
+    let wanted = Skeleton::of(wanted).text;
     if wanted.is_empty() {
         return Vec::new();
     }
@@ -21,13 +21,13 @@ pub(crate) fn look_alikes(content: &[u8], wanted: &str) -> Vec<Range<usize>> {
 }
 
 /// A text in which characters that look the same are the same.
-struct Plain {
+struct Skeleton {
     text: String,
     /// Where a character and its accents begin in it, and where they begin in the original.
     starts: Vec<(usize, usize)>,
 }
 
-impl Plain {
+impl Skeleton {
     fn of(original: &str) -> Self {
         let (mut text, mut starts) = (String::with_capacity(original.len()), Vec::new());
         let mut rest = original;

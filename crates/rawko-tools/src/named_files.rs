@@ -13,12 +13,12 @@ const NO_WORK: [&str; 2] = [".git", ".rawko"];
 /// The files that a command names, as they are before it runs.
 pub(crate) struct NamedFiles {
     root: PathBuf,
-    before: Vec<(String, Option<Stamp>)>,
+    before: Vec<(String, Option<ContentStamp>)>,
 }
 
 /// What changes with a file's content.
 #[derive(Debug, PartialEq)]
-struct Stamp {
+struct ContentStamp {
     inode: u64,
     length: u64,
     modified: (i64, i64),
@@ -28,7 +28,7 @@ impl NamedFiles {
     /// Of a command that is about to run in `root`.
     pub(crate) fn before(command: &str, root: &Path) -> Self {
         let before = names(command, root).into_iter().map(|name| {
-            let stamp = Stamp::of(&root.join(&name));
+            let stamp = ContentStamp::of(&root.join(&name));
             (name, stamp)
         });
         Self { root: root.to_owned(), before: before.collect() }
@@ -36,13 +36,15 @@ impl NamedFiles {
 
     /// Those that are other ones now: written, new or gone.
     pub(crate) fn changed(self) -> Vec<String> {
-        let changed =
-            self.before.into_iter().filter(|(name, before)| Stamp::of(&self.root.join(name)) != *before);
+        let changed = self
+            .before
+            .into_iter()
+            .filter(|(name, before)| ContentStamp::of(&self.root.join(name)) != *before);
         changed.map(|(name, _)| name).collect()
     }
 }
 
-impl Stamp {
+impl ContentStamp {
     /// Of a regular file; `None` where there is none.
     fn of(path: &Path) -> Option<Self> {
         let found = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file)?;

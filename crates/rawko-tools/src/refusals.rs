@@ -50,10 +50,10 @@ impl RefusedHost {
 
 /// What was refused to a command so far. Clones are the same record.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Refusals(Arc<Mutex<Record>>);
+pub(crate) struct Refusals(Arc<Mutex<RefusalLog>>);
 
 #[derive(Debug, Default)]
-struct Record {
+struct RefusalLog {
     hosts: Vec<RefusedHost>,
     /// How many of them were taken.
     taken: usize,
@@ -96,11 +96,11 @@ impl Refusals {
     }
 
     /// What was refused since the last time.
-    pub(crate) fn take(&self) -> Refused {
+    pub(crate) fn take(&self) -> RefusalSummary {
         let mut record = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let hosts = record.hosts.get(record.taken..).unwrap_or_default().to_vec();
         record.taken = record.hosts.len();
-        Refused {
+        RefusalSummary {
             hosts,
             is_cut: std::mem::take(&mut record.is_cut),
             is_blind: std::mem::take(&mut record.is_blind),
@@ -111,14 +111,14 @@ impl Refusals {
 
 /// What was refused, to be reported.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Refused {
+pub(crate) struct RefusalSummary {
     hosts: Vec<RefusedHost>,
     is_cut: bool,
     is_blind: bool,
     aside: Vec<(String, String)>,
 }
 
-impl Refused {
+impl RefusalSummary {
     /// A line for each, without a trailing line break; empty if there is none.
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
@@ -188,7 +188,7 @@ mod tests {
         assert_eq!(outcome.content, format!("[exit code 1]{text}"));
         let hosts = refused.iter().map(|host| Refusal::Host { host: (*host).to_owned() });
         assert_eq!(outcome.refused, hosts.collect::<Vec<_>>());
-        assert_eq!(refusals.take(), Refused::default(), "it was taken");
+        assert_eq!(refusals.take(), RefusalSummary::default(), "it was taken");
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::confine::{Confined, Sandbox};
 use crate::confinement::Confinement;
 use crate::mounts;
 use crate::process::{
-    Cause, CommandLine, HeadAndTail, KillHandle, KillOnDrop, OrphanReaper, Program, environment,
+    Cause, CommandLine, HeadAndTail, Invocation, KillHandle, KillOnDrop, OrphanReaper, environment,
 };
 
 /// Bytes of output that are kept, half of them from its head.
@@ -208,7 +208,7 @@ impl CommandRunner {
             }
         };
         let line = CommandLine {
-            program: Program::Shell { text: command.to_owned(), records_pipe: false },
+            program: Invocation::Shell { text: command.to_owned(), records_pipe: false },
             directory: self.root.clone(),
             environment: self.environment(),
             timeout: Some(timeout),

@@ -14,7 +14,7 @@ use crate::confine::{Confined, Sandbox};
 use crate::confinement::Confinement;
 use crate::custom::find;
 use crate::process::{
-    CommandLine, HeadAndTail, KillHandle, OrphanReaper, OutputStream, Program, Running, environment,
+    CommandLine, HeadAndTail, Invocation, KillHandle, OrphanReaper, OutputStream, RunningCommand, environment,
 };
 
 /// Bytes kept of what it writes to its standard error.
@@ -94,7 +94,7 @@ impl ServerProcess {
         let failed = |error: std::io::Error| format!("its program could not be run: {error}");
         let (ours, theirs) = UnixStream::pair().map_err(failed)?;
         let line = CommandLine {
-            program: Program::Server {
+            program: Invocation::Server {
                 path: program,
                 arguments: server.arguments.iter().map(OsString::from).collect(),
                 socket: Arc::new(theirs),
@@ -143,7 +143,7 @@ impl Drop for ServerProcess {
     }
 }
 
-fn follow(running: Running, state: &Mutex<ServerState>) {
+fn follow(running: RunningCommand, state: &Mutex<ServerState>) {
     let finished = running.finish(&mut |source, bytes| {
         if source == OutputStream::Err {
             lock(state).stderr.push(bytes);

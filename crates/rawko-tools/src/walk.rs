@@ -74,13 +74,13 @@ pub(crate) fn walk(
     visit: impl FnMut(&WalkedFile<'_>) -> bool,
 ) -> WalkEnd {
     let bounds =
-        Bounds { entries: MAX_ENTRIES, enters: |name| SKIPPED.iter().all(|skipped| name != *skipped) };
+        WalkLimits { entries: MAX_ENTRIES, enters: |name| SKIPPED.iter().all(|skipped| name != *skipped) };
     walk_within(access, start, bounds, &mut RuleReader::default(), cancel, visit)
 }
 
 /// How much of a tree is walked.
 #[derive(Clone, Copy)]
-struct Bounds {
+struct WalkLimits {
     /// The most entries.
     entries: usize,
     /// Whether a directory of this name is entered.
@@ -115,7 +115,7 @@ pub fn project_files(
     let fd = openat(CWD, start, flags, Mode::empty())?;
     let start = OpenedDir { fd, real: start.to_owned() };
     let mut reader = RuleReader::default();
-    let bounds = Bounds { entries: most, enters };
+    let bounds = WalkLimits { entries: most, enters };
     let end = walk_within(&access, start, bounds, &mut reader, &Cancel::default(), |file| {
         visit(file.real);
         true
@@ -126,7 +126,7 @@ pub fn project_files(
 fn walk_within(
     access: &FileAccess,
     start: OpenedDir,
-    bounds: Bounds,
+    bounds: WalkLimits,
     reader: &mut RuleReader,
     cancel: &Cancel,
     mut visit: impl FnMut(&WalkedFile<'_>) -> bool,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rawko_core::policy::{address_is_granted, host_is_granted};
 use rawko_core::tool::Refusal;
 
-use crate::target::Target;
+use crate::target::WebAddress;
 
 /// How names are looked up.
 pub type LookUp = Arc<dyn Fn(&str, u16) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
@@ -64,7 +64,7 @@ impl fmt::Display for NotAdmitted {
 }
 
 /// Whether the grants let `target` be asked for, as far as its spelling says: names are not looked up.
-pub(crate) fn is_granted(target: &Target, granted: &[String]) -> Result<(), NotAdmitted> {
+pub(crate) fn is_granted(target: &WebAddress, granted: &[String]) -> Result<(), NotAdmitted> {
     if !host_is_granted(granted, &target.host) {
         return Err(NotAdmitted::Host(target.host.clone()));
     }
@@ -74,7 +74,7 @@ pub(crate) fn is_granted(target: &Target, granted: &[String]) -> Result<(), NotA
     }
 }
 
-fn allowed(target: &Target, granted: &[String], address: IpAddr) -> Result<(), NotAdmitted> {
+fn allowed(target: &WebAddress, granted: &[String], address: IpAddr) -> Result<(), NotAdmitted> {
     let is_named = |name: &str| granted.iter().any(|entry| entry == name);
     if address_is_granted(&target.host, address, &is_named) {
         return Ok(());
@@ -85,7 +85,7 @@ fn allowed(target: &Target, granted: &[String], address: IpAddr) -> Result<(), N
 /// The addresses at which `target` may be reached, never none. The name is looked up once: who connects uses these and asks
 /// no name server again, so that a second answer changes nothing. Blocks.
 pub(crate) fn admit(
-    target: &Target,
+    target: &WebAddress,
     granted: &[String],
     look_up: &LookUp,
 ) -> Result<Vec<SocketAddr>, NotAdmitted> {
@@ -123,7 +123,7 @@ mod tests {
         expected: Result<&[&str], &str>,
     ) {
         let granted: Vec<String> = granted.iter().map(|entry| (*entry).to_owned()).collect();
-        let admitted = admit(&Target::parse(url).unwrap(), &granted, &leading_to(leads_to));
+        let admitted = admit(&WebAddress::parse(url).unwrap(), &granted, &leading_to(leads_to));
         match (admitted, expected) {
             (Ok(found), Ok(expected)) => {
                 let found: Vec<String> = found.iter().map(ToString::to_string).collect();
@@ -169,7 +169,7 @@ mod tests {
         for written in spellings {
             // What cannot be written in a list of lines.
             let url = written.replace("\\t", "\t").replace("\\0", "\0").replace("\\n", "\n");
-            let Ok(target) = Target::parse(&url) else { continue };
+            let Ok(target) = WebAddress::parse(&url) else { continue };
             let admitted = admit(&target, &granted, &leading_to(&["127.0.0.1", "::1", "::ffff:10.0.0.1"]));
             assert!(matches!(admitted, Err(NotAdmitted::Address { .. })), "{written}: {admitted:?}");
         }

@@ -14,13 +14,13 @@ use reqwest::{Client, Response};
 
 use crate::admission::{LookUp, NotAdmitted, admit};
 use crate::body::{self, Body, BodyLimits};
-use crate::target::{Target, TargetError};
+use crate::target::{TargetError, WebAddress};
 
 const ACCEPTED: &str = "text/markdown, text/html;q=0.9, text/plain;q=0.9, application/json;q=0.9, */*;q=0.5";
 
 /// What a fetch may take.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Limits {
+pub(crate) struct FetchLimits {
     /// For everything, redirects included.
     pub(crate) total: Duration,
     pub(crate) connect: Duration,
@@ -30,7 +30,7 @@ pub(crate) struct Limits {
     pub(crate) body: BodyLimits,
 }
 
-impl Default for Limits {
+impl Default for FetchLimits {
     fn default() -> Self {
         Self {
             total: Duration::from_secs(60),
@@ -46,7 +46,7 @@ impl Default for Limits {
 #[derive(Debug)]
 pub(crate) struct Fetched {
     /// Where it is, after redirects.
-    pub(crate) target: Target,
+    pub(crate) target: WebAddress,
     pub(crate) status: u16,
     /// As the server names it; empty if it does not.
     pub(crate) content_type: String,
@@ -59,11 +59,11 @@ pub(crate) struct FetchError {
     /// The address that led to the one that failed, if it was a redirect.
     from: Option<String>,
     to: String,
-    fault: Fault,
+    fault: FetchFault,
 }
 
 #[derive(Debug)]
-enum Fault {
+enum FetchFault {
     Target(TargetError),
     NotAdmitted(NotAdmitted),
     Downgrade,
@@ -77,14 +77,14 @@ impl FetchError {
     /// What a person can grant, so that the call goes further.
     pub(crate) fn refusal(&self) -> Option<Refusal> {
         match &self.fault {
-            Fault::NotAdmitted(refused) => refused.refusal(),
+            FetchFault::NotAdmitted(refused) => refused.refusal(),
             _ => None,
         }
     }
 
     /// Whether it is a matter of rights.
     pub(crate) fn is_denial(&self) -> bool {
-        self.refusal().is_some() || matches!(self.fault, Fault::Target(_) | Fault::Downgrade)
+        self.refusal().is_some() || matches!(self.fault, FetchFault::Target(_) | FetchFault::Downgrade)
     }
 }
 
@@ -95,21 +95,21 @@ impl fmt::Display for FetchError {
             write!(f, "{from} redirects to {to}. ")?;
         }
         match fault {
-            Fault::Target(error) => write!(f, "This address is not fetched: {error}."),
-            Fault::NotAdmitted(refused @ NotAdmitted::Unknown { .. }) => write!(f, "{to} was not reached: {refused}."),
-            Fault::NotAdmitted(refused) => write!(f, "{to} was not fetched: {refused}"),
-            Fault::Downgrade => f.write_str(
+            FetchFault::Target(error) => write!(f, "This address is not fetched: {error}."),
+            FetchFault::NotAdmitted(refused @ NotAdmitted::Unknown { .. }) => write!(f, "{to} was not reached: {refused}."),
+            FetchFault::NotAdmitted(refused) => write!(f, "{to} was not fetched: {refused}"),
+            FetchFault::Downgrade => f.write_str(
                 "That is not followed, because it leads from an encrypted connection to one that is not. Fetch that address \
                  itself if it is meant.",
             ),
-            Fault::TooManyRedirects(most) => {
+            FetchFault::TooManyRedirects(most) => {
                 write!(f, "After {most} redirects there is no page. Fetch the address that it should lead to.")
             }
-            Fault::NoLocation(status) => {
+            FetchFault::NoLocation(status) => {
                 write!(f, "{to} answered with status {status}, a redirect that names no address.")
             }
-            Fault::TimedOut(limit) => write!(f, "{to} was not fetched within {} s.", limit.as_secs_f64()),
-            Fault::Failed(why) => write!(f, "{to} was not fetched: {why}."),
+            FetchFault::TimedOut(limit) => write!(f, "{to} was not fetched within {} s.", limit.as_secs_f64()),
+            FetchFault::Failed(why) => write!(f, "{to} was not fetched: {why}."),
         }
     }
 }
@@ -118,22 +118,22 @@ impl fmt::Display for FetchError {
 #[derive(Clone)]
 pub(crate) struct Fetcher {
     pub(crate) look_up: LookUp,
-    pub(crate) limits: Limits,
+    pub(crate) limits: FetchLimits,
 }
 
 impl Fetcher {
     /// Fetches `target`, if `granted` grants it and all that it redirects to.
-    pub(crate) async fn fetch(&self, target: Target, granted: &[String]) -> Result<Fetched, FetchError> {
+    pub(crate) async fn fetch(&self, target: WebAddress, granted: &[String]) -> Result<Fetched, FetchError> {
         let to = shown(&target);
         let all = self.follow(target, granted);
         tokio::time::timeout(self.limits.total, all).await.unwrap_or(Err(FetchError {
             from: None,
             to,
-            fault: Fault::TimedOut(self.limits.total),
+            fault: FetchFault::TimedOut(self.limits.total),
         }))
     }
 
-    async fn follow(&self, mut target: Target, granted: &[String]) -> Result<Fetched, FetchError> {
+    async fn follow(&self, mut target: WebAddress, granted: &[String]) -> Result<Fetched, FetchError> {
         let mut from = None;
         for _ in 0..=self.limits.redirects {
             let failed = |fault| FetchError { from: from.clone(), to: shown(&target), fault };
@@ -142,13 +142,15 @@ impl Fetcher {
             if !matches!(status, 301 | 302 | 303 | 307 | 308) {
                 let header = response.headers().get(CONTENT_TYPE);
                 let content_type = header.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-                let body =
-                    body::read(response, self.limits.body).await.map_err(Fault::Failed).map_err(failed)?;
+                let body = body::read(response, self.limits.body)
+                    .await
+                    .map_err(FetchFault::Failed)
+                    .map_err(failed)?;
                 return Ok(Fetched { target, status, content_type: content_type.unwrap_or_default(), body });
             }
             let location = response.headers().get(LOCATION);
             let location = location.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
-            let location = location.ok_or(Fault::NoLocation(status)).map_err(failed)?;
+            let location = location.ok_or(FetchFault::NoLocation(status)).map_err(failed)?;
             let here = shown(&target);
             let unfit = |fault| FetchError {
                 from: Some(here.clone()),
@@ -159,24 +161,24 @@ impl Fetcher {
             from = Some(here);
             target = next;
         }
-        let fault = Fault::TooManyRedirects(self.limits.redirects);
+        let fault = FetchFault::TooManyRedirects(self.limits.redirects);
         Err(FetchError { from, to: shown(&target), fault })
     }
 
     /// One request, to the addresses that were judged and to no others.
-    async fn ask(&self, target: &Target, granted: &[String]) -> Result<Response, Fault> {
+    async fn ask(&self, target: &WebAddress, granted: &[String]) -> Result<Response, FetchFault> {
         let (judged, granted, look_up) = (target.clone(), granted.to_vec(), Arc::clone(&self.look_up));
         let admitted = tokio::task::spawn_blocking(move || admit(&judged, &granted, &look_up));
-        let admitted = admitted.await.map_err(|error| Fault::Failed(error.to_string()))?;
-        let addresses = admitted.map_err(Fault::NotAdmitted)?;
-        let client = self.client(target, addresses).map_err(Fault::Failed)?;
+        let admitted = admitted.await.map_err(|error| FetchFault::Failed(error.to_string()))?;
+        let addresses = admitted.map_err(FetchFault::NotAdmitted)?;
+        let client = self.client(target, addresses).map_err(FetchFault::Failed)?;
         let request =
             client.get(target.url.clone()).header(ACCEPT, ACCEPTED).header(ACCEPT_ENCODING, body::ACCEPTED);
-        request.send().await.map_err(|error| Fault::Failed(http::chain(&error.without_url())))
+        request.send().await.map_err(|error| FetchFault::Failed(http::chain(&error.without_url())))
     }
 
     /// A client for one request. Through a proxy it would be the proxy that looks the name up, after it was judged.
-    fn client(&self, target: &Target, addresses: Vec<SocketAddr>) -> Result<Client, String> {
+    fn client(&self, target: &WebAddress, addresses: Vec<SocketAddr>) -> Result<Client, String> {
         Client::builder()
             .tls_backend_preconfigured(http::tls(&target.url)?)
             .no_proxy()
@@ -193,10 +195,10 @@ impl Fetcher {
 }
 
 /// Where a redirect leads, if rawko may follow it there.
-fn redirected(from: &Target, location: &str) -> Result<Target, Fault> {
-    let next = from.join(location).map_err(Fault::Target)?;
+fn redirected(from: &WebAddress, location: &str) -> Result<WebAddress, FetchFault> {
+    let next = from.join(location).map_err(FetchFault::Target)?;
     if from.url.scheme() == "https" && next.url.scheme() != "https" {
-        return Err(Fault::Downgrade);
+        return Err(FetchFault::Downgrade);
     }
     Ok(next)
 }
@@ -214,7 +216,7 @@ impl Resolve for Pinned {
 /// Characters of an address in a message.
 const SHOWN: usize = 300;
 
-fn shown(target: &Target) -> String {
+fn shown(target: &WebAddress) -> String {
     rawko_core::text::truncate(target.url.as_str(), SHOWN)
 }
 

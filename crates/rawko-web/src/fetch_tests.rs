@@ -81,19 +81,19 @@ fn home() -> LookUp {
 }
 
 fn fetcher(look_up: LookUp) -> Fetcher {
-    let limits = Limits {
+    let limits = FetchLimits {
         total: Duration::from_secs(20),
         idle: Duration::from_millis(300),
         redirects: 3,
         body: BodyLimits { received: 100_000, decoded: 200_000 },
-        ..Limits::default()
+        ..FetchLimits::default()
     };
     Fetcher { look_up, limits }
 }
 
 async fn get(fetcher: &Fetcher, url: &str, granted: &[&str]) -> Result<Fetched, FetchError> {
     let granted: Vec<String> = granted.iter().map(|entry| (*entry).to_owned()).collect();
-    fetcher.fetch(Target::parse(url).unwrap(), &granted).await
+    fetcher.fetch(WebAddress::parse(url).unwrap(), &granted).await
 }
 
 #[track_caller]
@@ -253,10 +253,10 @@ async fn the_characters_are_those_that_the_server_names() {
 
 #[test]
 fn no_redirect_leads_out_of_encryption() {
-    let from = |url: &str| Target::parse(url).unwrap();
+    let from = |url: &str| WebAddress::parse(url).unwrap();
     let to =
         |url: &str, location: &str| redirected(&from(url), location).map(|target| target.url.to_string());
-    assert!(matches!(to("https://a.com/", "http://a.com/"), Err(Fault::Downgrade)));
+    assert!(matches!(to("https://a.com/", "http://a.com/"), Err(FetchFault::Downgrade)));
     assert_eq!(to("https://a.com/", "/x").unwrap(), "https://a.com/x");
     assert_eq!(to("http://a.com/", "https://a.com/").unwrap(), "https://a.com/");
     assert_eq!(to("http://a.com/", "http://b.com/").unwrap(), "http://b.com/");

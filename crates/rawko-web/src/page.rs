@@ -19,7 +19,7 @@ const SNIFFED: usize = 8 * 1024;
 
 /// What the content type says that it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum MediaKind {
     Html,
     Text,
     Picture,
@@ -28,9 +28,9 @@ enum Kind {
     Other,
 }
 
-fn kind(essence: &str) -> Kind {
+fn kind(essence: &str) -> MediaKind {
     match essence {
-        "text/html" | "application/xhtml+xml" => Kind::Html,
+        "text/html" | "application/xhtml+xml" => MediaKind::Html,
         "application/json"
         | "application/xml"
         | "application/javascript"
@@ -44,18 +44,18 @@ fn kind(essence: &str) -> Kind {
         | "application/jsonl"
         | "application/graphql"
         | "application/sql"
-        | "image/svg+xml" => Kind::Text,
-        "" | "application/octet-stream" | "binary/octet-stream" | "application/unknown" => Kind::Unsaid,
-        "image/png" | "image/jpeg" | "image/gif" | "image/webp" => Kind::Picture,
+        | "image/svg+xml" => MediaKind::Text,
+        "" | "application/octet-stream" | "binary/octet-stream" | "application/unknown" => MediaKind::Unsaid,
+        "image/png" | "image/jpeg" | "image/gif" | "image/webp" => MediaKind::Picture,
         other
             if other.starts_with("text/")
                 || other.ends_with("+json")
                 || other.ends_with("+xml")
                 || other.ends_with("+yaml") =>
         {
-            Kind::Text
+            MediaKind::Text
         }
-        _ => Kind::Other,
+        _ => MediaKind::Other,
     }
 }
 
@@ -77,11 +77,11 @@ pub(crate) fn outcome(fetched: Fetched, prompt: Option<&str>) -> ToolOutcome {
         ToolOutcome::error(ErrorCode::ToolFailure, message)
     };
     let kind = match kind(&essence) {
-        Kind::Other => return refused("no text or picture"),
-        Kind::Picture | Kind::Unsaid if !is_error => match picture::format(&bytes) {
+        MediaKind::Other => return refused("no text or picture"),
+        MediaKind::Picture | MediaKind::Unsaid if !is_error => match picture::format(&bytes) {
             Some(_) if is_cut => return refused("a picture that is too large"),
             Some(format) => return picture::show(&address, format, bytes),
-            None => Kind::Unsaid,
+            None => MediaKind::Unsaid,
         },
         kind => kind,
     };
@@ -89,11 +89,11 @@ pub(crate) fn outcome(fetched: Fetched, prompt: Option<&str>) -> ToolOutcome {
         let (name, value) = parameter.split_once('=')?;
         name.trim().eq_ignore_ascii_case("charset").then(|| value.trim().trim_matches(['"', '\'']))
     });
-    let text = charset::text(&bytes, header, kind == Kind::Html || essence.ends_with("xml"));
+    let text = charset::text(&bytes, header, kind == MediaKind::Html || essence.ends_with("xml"));
     if memchr::memchr(0, text.as_bytes().get(..SNIFFED).unwrap_or(text.as_bytes())).is_some() {
         return refused(picture::other_format(&bytes).unwrap_or("a binary file"));
     }
-    let (title, text) = if kind == Kind::Html {
+    let (title, text) = if kind == MediaKind::Html {
         let read = &text[..text.floor_char_boundary(MAX_HTML)];
         is_cut |= read.len() < text.len();
         match html::markdown(read) {
@@ -134,11 +134,11 @@ pub(crate) fn outcome(fetched: Fetched, prompt: Option<&str>) -> ToolOutcome {
 mod tests {
     use super::*;
     use crate::body::Body;
-    use crate::target::Target;
+    use crate::target::WebAddress;
 
     fn fetched(status: u16, content_type: &str, bytes: &[u8]) -> Fetched {
         Fetched {
-            target: Target::parse("https://a.com/x").unwrap(),
+            target: WebAddress::parse("https://a.com/x").unwrap(),
             status,
             content_type: content_type.to_owned(),
             body: Body { bytes: bytes.to_vec(), is_cut: false },

@@ -14,7 +14,7 @@ const MAX_BYTES: usize = 8_000;
 
 /// An address that may be asked for, if its host is granted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Target {
+pub(crate) struct WebAddress {
     /// The address as it is sent, without a fragment.
     pub(crate) url: Url,
     /// The host as `permissions.net` names it: a name in lower case without a last dot, or an address.
@@ -52,7 +52,7 @@ impl fmt::Display for TargetError {
     }
 }
 
-impl Target {
+impl WebAddress {
     /// Parses an address that was written down.
     pub(crate) fn parse(text: &str) -> Result<Self, TargetError> {
         let text = text.trim_matches(' ');
@@ -136,7 +136,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, host: &str) {
-        assert_eq!(Target::parse(text).map(|target| target.host), Ok(host.to_owned()), "{text}");
+        assert_eq!(WebAddress::parse(text).map(|target| target.host), Ok(host.to_owned()), "{text}");
     }
 
     #[test]
@@ -147,12 +147,12 @@ mod tests {
         check("http://0x7f.1/", "127.0.0.1");
         check("http://[::FFFF:10.0.0.1]/", "10.0.0.1");
         check("http://[0:0::1]:8080/", "::1");
-        assert_eq!(Target::parse("https://a.com/x#y").unwrap().url.as_str(), "https://a.com/x");
+        assert_eq!(WebAddress::parse("https://a.com/x#y").unwrap().url.as_str(), "https://a.com/x");
     }
 
     #[track_caller]
     fn check_refused(text: &str, words: &str) {
-        let error = Target::parse(text).expect_err(text).to_string();
+        let error = WebAddress::parse(text).expect_err(text).to_string();
         assert!(error.contains(words), "{text}: {error}");
     }
 
@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn a_redirect_is_read_from_where_it_came() {
-        let from = Target::parse("https://a.com/x/y").unwrap();
+        let from = WebAddress::parse("https://a.com/x/y").unwrap();
         let joined = |location: &str| from.join(location).map(|target| target.url.to_string());
         assert_eq!(joined("z").unwrap(), "https://a.com/x/z");
         assert_eq!(joined("//b.com").unwrap(), "https://b.com/");
@@ -205,7 +205,7 @@ mod tests {
             let rest = octets[parts - 1..].iter().fold(0, |all: u32, octet| all << 8 | u32::from(*octet));
             words.push(part(rest, bases[3]));
             let text = format!("http://{}{}/", words.join("."), if dot { "." } else { "" });
-            let target = Target::parse(&text).expect("an address");
+            let target = WebAddress::parse(&text).expect("an address");
             prop_assert_eq!(target.ip, Some(IpAddr::V4(address)), "{}", text);
             prop_assert_eq!(target.host, address.to_string());
         }
@@ -215,14 +215,14 @@ mod tests {
             let address = Ipv6Addr::from(segments);
             let long: Vec<String> = segments.iter().map(|segment| format!("{segment:04X}")).collect();
             for text in [format!("http://[{address}]/"), format!("http://[{}]:80/", long.join(":"))] {
-                let target = Target::parse(&text).expect("an address");
+                let target = WebAddress::parse(&text).expect("an address");
                 prop_assert_eq!(target.ip, Some(IpAddr::V6(address).to_canonical()), "{}", text);
             }
         }
 
         #[test]
         fn what_is_judged_is_what_the_client_would_connect_to(text in "https?://[ -~\u{ff0e}\u{3002}０１ⓐ]{0,30}") {
-            if let Ok(target) = Target::parse(&text) {
+            if let Ok(target) = WebAddress::parse(&text) {
                 let host = target.url.host_str().unwrap().trim_matches(['[', ']']);
                 let same = host == target.host
                     || host.parse::<IpAddr>().is_ok_and(|ip| Some(ip.to_canonical()) == target.ip);

@@ -21,7 +21,7 @@ use markup5ever_rcdom::NodeData;
 const PIECE: usize = 8 * 1024;
 
 /// A page.
-pub(crate) struct Tree {
+pub(crate) struct HtmlDocument {
     pub(crate) root: Rc<Node>,
     pub(crate) title: Option<String>,
     /// Whether time was up before the end.
@@ -29,8 +29,8 @@ pub(crate) struct Tree {
 }
 
 /// Reads `html` until `deadline`, no deeper than `depth`.
-pub(crate) fn tree(html: &str, depth: usize, deadline: Instant) -> Tree {
-    let sink = Sink(RefCell::new(Builder {
+pub(crate) fn tree(html: &str, depth: usize, deadline: Instant) -> HtmlDocument {
+    let sink = Sink(RefCell::new(HtmlTreeBuilder {
         root: Node::new(NodeData::Document),
         open: Vec::new(),
         depth,
@@ -52,10 +52,10 @@ pub(crate) fn tree(html: &str, depth: usize, deadline: Instant) -> Tree {
         tokenizer.end();
     }
     let builder = tokenizer.sink.0.into_inner();
-    Tree { root: builder.root, title: builder.title, is_cut: !rest.is_empty() }
+    HtmlDocument { root: builder.root, title: builder.title, is_cut: !rest.is_empty() }
 }
 
-struct Sink(RefCell<Builder>);
+struct Sink(RefCell<HtmlTreeBuilder>);
 
 impl TokenSink for Sink {
     type Handle = ();
@@ -76,7 +76,7 @@ impl TokenSink for Sink {
     }
 }
 
-struct Builder {
+struct HtmlTreeBuilder {
     root: Rc<Node>,
     /// The open elements, outermost first.
     open: Vec<(LocalName, Rc<Node>)>,
@@ -88,7 +88,7 @@ struct Builder {
     title: Option<String>,
 }
 
-impl Builder {
+impl HtmlTreeBuilder {
     fn start(&mut self, tag: Tag) -> TokenSinkResult<()> {
         let name = tag.name.clone();
         if let Some((unread, count)) = &mut self.unread {

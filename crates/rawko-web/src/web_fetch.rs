@@ -10,9 +10,9 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::admission::{LookUp, NotAdmitted, is_granted, system_look_up};
-use crate::fetch::{FetchError, Fetcher, Limits};
+use crate::fetch::{FetchError, FetchLimits, Fetcher};
 use crate::page;
-use crate::target::{Target, TargetError};
+use crate::target::{TargetError, WebAddress};
 
 const DESCRIPTION: &str = "\
 Reads a page of the web: HTML as Markdown, text, JSON and XML as they are, pictures as pictures. Only hosts that the \
@@ -47,7 +47,7 @@ impl WebFetch {
     #[must_use]
     pub fn looking_up(look_up: LookUp) -> Self {
         let spec = spec::<WebFetchInput>(WEB_FETCH, DESCRIPTION, ToolAccess::ReadOnly);
-        Self { spec, fetcher: Fetcher { look_up, limits: Limits::default() } }
+        Self { spec, fetcher: Fetcher { look_up, limits: FetchLimits::default() } }
     }
 }
 
@@ -71,7 +71,7 @@ impl Tool for WebFetch {
     fn check(&self, input: &Value, context: &ToolContext) -> Result<(), CallRefusal> {
         let input: WebFetchInput = parse_checked(WEB_FETCH, input)?;
         let refused = |message: String| CallRefusal { rule: "permissions.net".to_owned(), message };
-        let target = Target::parse(&input.url).map_err(|error| refused(unfit(&error)))?;
+        let target = WebAddress::parse(&input.url).map_err(|error| refused(unfit(&error)))?;
         is_granted(&target, &granted(context))
             .map_err(|error: NotAdmitted| refused(format!("Not fetched: {error}")))
     }
@@ -82,7 +82,7 @@ impl Tool for WebFetch {
                 Ok(input) => input,
                 Err(outcome) => return outcome,
             };
-            let target = match Target::parse(&input.url) {
+            let target = match WebAddress::parse(&input.url) {
                 Ok(target) => target,
                 Err(error) => return ToolOutcome::error(ErrorCode::ValidationError, unfit(&error)),
             };

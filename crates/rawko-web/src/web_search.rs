@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::fenced;
-use crate::search::{Found, SearchService};
+use crate::search::{SearchHit, SearchService};
 
 const DESCRIPTION: &str = "\
 Searches the web and returns up to ten results: title, address and a few words of each. The query goes to a search service: \
@@ -63,7 +63,7 @@ impl Tool for WebSearch {
     }
 }
 
-fn listed(found: &[Found]) -> String {
+fn listed(found: &[SearchHit]) -> String {
     let mut text = String::new();
     for (number, found) in (1..).zip(found) {
         let part = |part: &Option<String>| part.clone().unwrap_or_default();

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use rawko::checkpoint::{Checkpoints, DiffDetail, Execute, Extent, Span};
+use rawko::checkpoint::{Checkpoints, DiffDetail, DiffRange, Execute, Extent};
 
 const FILES: u32 = 5_000;
 
@@ -46,13 +46,13 @@ fn main() {
         }
         say("  the same after 100 more", 10, &mut change);
         say("  diff with the folder", 5, || {
-            drop(checkpoints.changes(Span::Session, DiffDetail::Lines).unwrap());
+            drop(checkpoints.changes(DiffRange::Session, DiffDetail::Lines).unwrap());
         });
         say("  name the tree", 5, || drop(checkpoints.tree().unwrap()));
         say("  figures of an execution", 5, || drop(checkpoints.inspect(number).unwrap()));
         checkpoints.take_end().unwrap();
         say("  diff of the session", 5, || {
-            drop(checkpoints.changes(Span::Session, DiffDetail::Lines).unwrap());
+            drop(checkpoints.changes(DiffRange::Session, DiffDetail::Lines).unwrap());
         });
         say("  rewind", 1, || drop(checkpoints.rewind("1", Execute::Really, Extent::Session).unwrap()));
     }

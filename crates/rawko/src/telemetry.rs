@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rawko_core::session::{EffectId, Session, Stamped};
-use rawko_core::timeline::Entry;
+use rawko_core::timeline::TimelineEntry;
 
 use crate::journal::JournalHeader;
 use crate::setup::rawko::Rawko;
@@ -16,7 +16,7 @@ use crate::setup::rawko::Rawko;
 #[derive(Default)]
 pub(crate) struct RunTelemetry {
     #[cfg(feature = "telemetry")]
-    live: Option<rawko_telemetry::Live>,
+    live: Option<rawko_telemetry::LiveTelemetry>,
 }
 
 /// Where the effects of a session are in its trace.
@@ -48,7 +48,7 @@ mod without {
     ];
 
     impl RunTelemetry {
-        pub(crate) fn step(&mut self, _: &[Entry], _: &Session) {}
+        pub(crate) fn step(&mut self, _: &[TimelineEntry], _: &Session) {}
 
         pub(crate) fn traceparent(&self, _: EffectId) -> Option<String> {
             None
@@ -111,7 +111,7 @@ mod without {
 mod with {
     use rawko_core::timeline::Timeline;
     use rawko_telemetry::{
-        Configured, Live, Projection, Protocol, Settings, SettingsError, Span, Whole, send_spans,
+        Configured, LiveTelemetry, Projection, Protocol, Settings, SettingsError, Span, Whole, send_spans,
     };
 
     use super::*;
@@ -122,7 +122,7 @@ mod with {
 
     impl RunTelemetry {
         /// Reports an event that was journaled and applied. Never waits.
-        pub(crate) fn step(&mut self, entries: &[Entry], session: &Session) {
+        pub(crate) fn step(&mut self, entries: &[TimelineEntry], session: &Session) {
             if let Some(live) = &mut self.live {
                 live.step(entries, session);
             }
@@ -187,11 +187,11 @@ mod with {
         }
     }
 
-    fn start(mut settings: Settings, path: &Path) -> Result<(Live, rawko_telemetry::Flush), String> {
+    fn start(mut settings: Settings, path: &Path) -> Result<(LiveTelemetry, rawko_telemetry::Flush), String> {
         let journal = read(path).map_err(|error| error.to_string())?;
         let (projection, _) = fold(&journal, settings.content);
         settings.resource.push(instance(&journal.header.session));
-        Live::start(settings, projection, now())
+        LiveTelemetry::start(settings, projection, now())
     }
 
     /// Names what counts: each process counts for itself.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 use rawko::checkpoint::{
-    ChangeKind, ChangedBy, Changes, CheckpointError, DiffDetail, FileChange, OthersChange, Span, Until,
+    ChangeKind, ChangedBy, Changes, CheckpointError, DiffDetail, DiffRange, FileChange, OthersChange, Until,
 };
 use rawko::journal::{Journal, Record, fold};
 use rawko_core::facts::{TreeInspection, runs_later};
@@ -39,12 +39,12 @@ pub(crate) struct DiffArgs {
 /// Shows the changes.
 pub(crate) fn run(workspace: &Workspace, arguments: &DiffArgs) -> Result<Exit, Failure> {
     let (session, checkpoints, journal) = kept::checkpoints(workspace, &arguments.id)?;
-    let span = arguments.execution.map_or(Span::Session, Span::Execution);
+    let span = arguments.execution.map_or(DiffRange::Session, DiffRange::Execution);
     let lines = !arguments.stat && !arguments.json;
     let console = &workspace.console;
     let changes = match checkpoints.changes(span, if lines { DiffDetail::Lines } else { DiffDetail::Files }) {
         Err(CheckpointError::Unknown { kept, .. })
-            if kept.is_empty() && span == Span::Session && !lacks_checkpoints(&journal) =>
+            if kept.is_empty() && span == DiffRange::Session && !lacks_checkpoints(&journal) =>
         {
             return unchanged(workspace, &session, arguments.json);
         }
@@ -54,7 +54,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DiffArgs) -> Result<Exit, F
         changes.files.iter().filter(|file| file.kind != ChangeKind::Deleted && runs_later(&file.path));
     let mut later: Vec<String> = later.map(|file| file.path.clone()).collect();
     let mut outside = Vec::new();
-    if let Some(seen) = last_look(&journal).filter(|_| span == Span::Session) {
+    if let Some(seen) = last_look(&journal).filter(|_| span == DiffRange::Session) {
         outside.extend(seen.files.iter().filter(|path| Path::new(path).is_absolute()).cloned());
         // Files that git ignores are compared with nothing.
         let is_new = |path: &&String| !changes.files.iter().any(|file| file.path == **path);

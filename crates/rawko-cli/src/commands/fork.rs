@@ -2,7 +2,7 @@
 
 use clap::Args;
 use rawko::{Fork, ForkOptions, Rawko, Run};
-use rawko_core::session::Shared;
+use rawko_core::session::SharedSpend;
 
 use crate::busy::begin_when_free;
 use crate::commands::resume;
@@ -84,7 +84,7 @@ fn text(fork: &Fork, another_task: bool) -> String {
         );
     }
     let mut text = format!("session {session} shares {} with {old}\n", counted(fork.from.record, "record"));
-    if let Some(Shared { iterations, usage, cost_usd }) = fork.shared {
+    if let Some(SharedSpend { iterations, usage, cost_usd }) = fork.shared {
         let iterations = counted(iterations.into(), "iteration");
         text.push_str(&match usage.total_tokens() {
             0 => format!("they cover {iterations}\n"),

@@ -312,7 +312,7 @@ fn login(workspace: &Workspace, name: &str) -> Result<Exit, Failure> {
     let rawko = workspace.open_quietly()?;
     let server = find(workspace, &rawko, name)?;
     let port = server.callback_port();
-    let listener = callback::Listener::new(port).map_err(|error| {
+    let listener = callback::CallbackListener::new(port).map_err(|error| {
         let at = port.map(|port| format!(" at the port {port}")).unwrap_or_default();
         Failure::new(Exit::Failed, format!("cannot listen on this machine's loopback{at}: {error}"))
     })?;

@@ -60,12 +60,12 @@ const EXIT_STATUS: &str =
 
 /// What a person asks of a run, here or at its own terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Wanted {
+pub(crate) enum SteerRequest {
     Cancel,
     Override(Override),
 }
 
-impl Wanted {
+impl SteerRequest {
     /// Its word, as it is typed.
     pub(crate) fn word(&self) -> &'static str {
         match self {
@@ -89,8 +89,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: &SteerArgs) -> Result<Exit, 
         None => workspace.running_session()?,
     };
     let command = match wanted {
-        Wanted::Cancel => return cancel::stop(workspace, &id, cancel::DEFAULT_WAIT, arguments.output.json),
-        Wanted::Override(command) => command,
+        SteerRequest::Cancel => {
+            return cancel::stop(workspace, &id, cancel::DEFAULT_WAIT, arguments.output.json);
+        }
+        SteerRequest::Override(command) => command,
     };
     let trust = workspace.key_store()?;
     let (session, steered) =
@@ -133,7 +135,7 @@ fn carried_out(command: &Override, session: &str) -> String {
 }
 
 /// The session, if one is named, and the command.
-fn parse(words: &[String]) -> Result<(Option<&str>, Wanted), Failure> {
+fn parse(words: &[String]) -> Result<(Option<&str>, SteerRequest), Failure> {
     let mut id = None;
     let mut rest = words;
     if let [first, more @ ..] = words
@@ -146,7 +148,7 @@ fn parse(words: &[String]) -> Result<(Option<&str>, Wanted), Failure> {
 }
 
 /// The command alone.
-pub(super) fn command(words: &[String]) -> Result<Wanted, Failure> {
+pub(super) fn command(words: &[String]) -> Result<SteerRequest, Failure> {
     let [word, values @ ..] = words else { return Err(unknown("")) };
     let value = values.join(" ");
     let missing = |what: &str, example: &str| {
@@ -160,14 +162,14 @@ pub(super) fn command(words: &[String]) -> Result<Wanted, Failure> {
         "say" if value.trim().is_empty() => {
             return Err(missing("a message", "say \"use the existing parser\""));
         }
-        "force" => Wanted::Override(Override::ForceAgent { agent: value.trim().to_owned() }),
-        "say" => return Ok(Wanted::Override(Override::Say { text: value })),
-        "skip" => Wanted::Override(Override::SkipStep),
-        "retry" => Wanted::Override(Override::Retry),
-        "pause" => Wanted::Override(Override::Pause),
-        "go" => Wanted::Override(Override::Go),
-        "reset" => Wanted::Override(Override::Reset),
-        "cancel" => Wanted::Cancel,
+        "force" => SteerRequest::Override(Override::ForceAgent { agent: value.trim().to_owned() }),
+        "say" => return Ok(SteerRequest::Override(Override::Say { text: value })),
+        "skip" => SteerRequest::Override(Override::SkipStep),
+        "retry" => SteerRequest::Override(Override::Retry),
+        "pause" => SteerRequest::Override(Override::Pause),
+        "go" => SteerRequest::Override(Override::Go),
+        "reset" => SteerRequest::Override(Override::Reset),
+        "cancel" => SteerRequest::Cancel,
         other => return Err(unknown(other)),
     };
     if word != "force" && !values.is_empty() {
@@ -195,7 +197,7 @@ mod tests {
     use super::*;
 
     #[track_caller]
-    fn check(words: &str, expected: Result<(Option<&str>, Wanted), &str>) {
+    fn check(words: &str, expected: Result<(Option<&str>, SteerRequest), &str>) {
         let words: Vec<String> = words.split(' ').map(str::to_owned).collect();
         match (parse(&words), expected) {
             (Ok(parsed), Ok(expected)) => assert_eq!(parsed, expected, "{words:?}"),
@@ -208,13 +210,13 @@ mod tests {
 
     #[test]
     fn a_session_may_be_named_before_the_command() {
-        let force = || Wanted::Override(Override::ForceAgent { agent: "developer".into() });
-        let say = |text: &str| Wanted::Override(Override::Say { text: text.into() });
+        let force = || SteerRequest::Override(Override::ForceAgent { agent: "developer".into() });
+        let say = |text: &str| SteerRequest::Override(Override::Say { text: text.into() });
         check("force developer", Ok((None, force())));
         check("last force developer", Ok((Some("last"), force())));
-        check("pause", Ok((None, Wanted::Override(Override::Pause))));
-        check("x7f2k go", Ok((Some("x7f2k"), Wanted::Override(Override::Go))));
-        check("cancel", Ok((None, Wanted::Cancel)));
+        check("pause", Ok((None, SteerRequest::Override(Override::Pause))));
+        check("x7f2k go", Ok((Some("x7f2k"), SteerRequest::Override(Override::Go))));
+        check("cancel", Ok((None, SteerRequest::Cancel)));
         // A message may be a command's word, or begin with one.
         check("say go", Ok((None, say("go"))));
         check("say skip the tests", Ok((None, say("skip the tests"))));

@@ -124,7 +124,7 @@ struct UnreadJournal {
 
 /// The figures of all sessions that were read.
 #[derive(Debug, Default)]
-struct Report {
+struct UsageReport {
     groups: BTreeMap<String, Sum>,
     total: Sum,
     unread: Vec<UnreadJournal>,
@@ -135,7 +135,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &UsageArgs) -> Result<Exit, 
     let clock = Clock::local();
     let since = arguments.since.as_deref().map(|text| since(text, clock)).transpose()?;
     let by = arguments.by.unwrap_or_default();
-    let mut report = Report::default();
+    let mut report = UsageReport::default();
     let projects = projects(workspace, arguments)?;
     for project in &projects {
         report.read_project(project, since, by, clock)?;
@@ -235,7 +235,7 @@ fn projects(workspace: &Workspace, arguments: &UsageArgs) -> Result<BTreeSet<Pat
     Ok(projects)
 }
 
-impl Report {
+impl UsageReport {
     fn read_project(
         &mut self,
         project: &Path,

@@ -40,8 +40,8 @@ pub(crate) struct WatchArgs {
     verbose: bool,
 }
 
-/// How watching ended.
-enum Ended {
+/// How watching a session ended.
+enum SessionWatchEnd {
     /// The session ended, with this event.
     Finished {
         event: Box<RunEvent>,
@@ -63,11 +63,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &WatchArgs) -> Result<Exit, 
         false => arguments.output.unwrap_or_default(),
     };
     let verbosity = if arguments.verbose { Verbosity::Verbose } else { Verbosity::Normal };
-    let watched = Watched::open(&path)?;
+    let watched = FollowedSession::open(&path)?;
     let name = clean_line(&watched.tail.header().session);
     let mut reporter = reporter(*console, format, (verbosity, true), &workspace.keyboard, None);
     match block_on(watched.follow(reporter.as_mut()))? {
-        Ended::Finished { event: finished, tree } => {
+        SessionWatchEnd::Finished { event: finished, tree } => {
             let summary = Summary::of(&finished, Some(path.display().to_string()), false);
             let summary = summary.map(|summary| Summary { tree, ..summary });
             if let Some(summary) = summary.filter(|_| format == OutputFormat::Text) {
@@ -75,13 +75,13 @@ pub(crate) fn run(workspace: &Workspace, arguments: &WatchArgs) -> Result<Exit, 
             }
             Ok(exit_of(&finished, false))
         }
-        Ended::Interrupted => {
+        SessionWatchEnd::Interrupted => {
             console.write_error(&console.commands(&format!(
                 "no process runs session {name}, and it has not ended; to go on: rawko resume {name}\n"
             )))?;
             Ok(Exit::Failed)
         }
-        Ended::Detached => {
+        SessionWatchEnd::Detached => {
             console.write_error(&console.commands(&format!(
                 "no longer watching; session {name} goes on. To stop it: rawko cancel {name}\n"
             )))?;
@@ -106,7 +106,7 @@ fn chosen(store: &SessionStore, id: Option<&str>) -> Result<PathBuf, Failure> {
 }
 
 /// A session that is followed.
-struct Watched {
+struct FollowedSession {
     tail: JournalTail,
     run: RecordedRun,
     /// Its end, where it has one.
@@ -121,7 +121,7 @@ enum News {
     Gap(u64),
 }
 
-impl Watched {
+impl FollowedSession {
     fn open(path: &std::path::Path) -> Result<Self, Failure> {
         let tail = JournalTail::open(path).map_err(rawko::Error::from)?;
         let run = RecordedRun::new(tail.header().clone(), path);
@@ -150,7 +150,7 @@ impl Watched {
     }
 
     /// Reports what there is and what comes, from the beginning of the present task, until the session ends.
-    async fn follow(mut self, reporter: &mut (dyn Reporter + Send)) -> Result<Ended, Failure> {
+    async fn follow(mut self, reporter: &mut (dyn Reporter + Send)) -> Result<SessionWatchEnd, Failure> {
         let mut signals = StopSignals::listen()?;
         let mut looks = tokio::time::interval(LOOK);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
@@ -158,7 +158,7 @@ impl Watched {
         let ended = loop {
             tokio::select! {
                 biased;
-                _ = signals.next() => break Ended::Detached,
+                _ = signals.next() => break SessionWatchEnd::Detached,
                 _ = looks.tick() => {}
             }
             // Asked before the look: what a process wrote before it ended is seen then.
@@ -177,10 +177,10 @@ impl Watched {
             let is_whole = !is_written || self.run.session().unseen_tree().is_none();
             if let Some((finished, at)) = self.finished.take_if(|_| is_whole) {
                 reporter.recorded(&finished, at)?;
-                break Ended::Finished { event: Box::new(finished), tree: self.run.tree() };
+                break SessionWatchEnd::Finished { event: Box::new(finished), tree: self.run.tree() };
             }
             if !is_written {
-                break Ended::Interrupted;
+                break SessionWatchEnd::Interrupted;
             }
             if reporter.is_animated() {
                 reporter.tick()?;

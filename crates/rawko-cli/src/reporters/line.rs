@@ -30,7 +30,7 @@ pub(in crate::reporters) enum Tone {
 
 /// A line of text. It holds no control codes and no line breaks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::reporters) struct Line {
+pub(in crate::reporters) struct StyledLine {
     spans: Vec<(Tone, String)>,
     /// Columns by which its continuation lines are indented when it is wrapped.
     hanging: usize,
@@ -38,7 +38,7 @@ pub(in crate::reporters) struct Line {
     verbatim: bool,
 }
 
-impl Line {
+impl StyledLine {
     /// A line in one tone.
     pub(in crate::reporters) fn of(tone: Tone, text: impl Into<String>) -> Self {
         Self::default().and(tone, text)
@@ -243,8 +243,8 @@ impl Line {
 }
 
 /// Pieces side by side, as many in a line as fit, with `between` between them. None is broken.
-pub(in crate::reporters) fn flow(pieces: Vec<Line>, between: &str, columns: usize) -> Vec<Line> {
-    let mut lines: Vec<Line> = Vec::new();
+pub(in crate::reporters) fn flow(pieces: Vec<StyledLine>, between: &str, columns: usize) -> Vec<StyledLine> {
+    let mut lines: Vec<StyledLine> = Vec::new();
     for piece in pieces {
         match lines.last_mut() {
             Some(line) if line.width() + between.width() + piece.width() <= columns => {
@@ -263,55 +263,60 @@ mod tests {
     use proptest::prelude::*;
 
     #[track_caller]
-    fn check(line: &Line, columns: usize, expected: &[&str]) {
-        let shown: Vec<String> = line.folded(columns).iter().map(Line::text).collect();
+    fn check(line: &StyledLine, columns: usize, expected: &[&str]) {
+        let shown: Vec<String> = line.folded(columns).iter().map(StyledLine::text).collect();
         assert_eq!(shown, expected);
     }
 
     #[test]
     fn lines_break_between_words_and_keep_their_indent() {
-        let line =
-            Line::plain("  - ").and(Tone::Strong, "one two").and(Tone::Normal, " three four").hanging(4);
+        let line = StyledLine::plain("  - ")
+            .and(Tone::Strong, "one two")
+            .and(Tone::Normal, " three four")
+            .hanging(4);
         check(&line, 12, &["  - one two", "    three", "    four"]);
         check(&line, 80, &["  - one two three four"]);
-        check(&Line::plain("日本語 日本"), 6, &["日本語", "日本"]);
-        check(&Line::plain("abcdefgh ij"), 5, &["abcde", "fgh", "ij"]);
-        let shown: Vec<String> =
-            Line::plain("see https://example.com/long here").wrapped(10).iter().map(Line::text).collect();
+        check(&StyledLine::plain("日本語 日本"), 6, &["日本語", "日本"]);
+        check(&StyledLine::plain("abcdefgh ij"), 5, &["abcde", "fgh", "ij"]);
+        let shown: Vec<String> = StyledLine::plain("see https://example.com/long here")
+            .wrapped(10)
+            .iter()
+            .map(StyledLine::text)
+            .collect();
         assert_eq!(shown, ["see", "https://example.com/long", "here"]);
     }
 
     #[test]
     fn a_cut_is_between_words_if_that_leaves_most() {
-        assert_eq!(Line::plain("one two three").cut(10).text(), "one two…");
-        assert_eq!(Line::plain("averyveryverylongword").cut(10).text(), "averyvery…");
-        assert_eq!(Line::plain("fits").cut(4).text(), "fits");
-        assert_eq!(Line::plain("x").cut(0).text(), "");
+        assert_eq!(StyledLine::plain("one two three").cut(10).text(), "one two…");
+        assert_eq!(StyledLine::plain("averyveryverylongword").cut(10).text(), "averyvery…");
+        assert_eq!(StyledLine::plain("fits").cut(4).text(), "fits");
+        assert_eq!(StyledLine::plain("x").cut(0).text(), "");
     }
 
     #[test]
     fn pieces_flow_and_none_is_broken() {
-        let pieces = ["one two", "three", "four"].map(Line::plain).to_vec();
-        let shown: Vec<String> = flow(pieces, " · ", 15).iter().map(Line::text).collect();
+        let pieces = ["one two", "three", "four"].map(StyledLine::plain).to_vec();
+        let shown: Vec<String> = flow(pieces, " · ", 15).iter().map(StyledLine::text).collect();
         assert_eq!(shown, ["one two · three", "four"]);
     }
 
     proptest! {
         #[test]
         fn folded_lines_fit_and_lose_nothing(text in "[ a-z日\u{301}]{0,80}", columns in 2usize..30, hanging in 0usize..9) {
-            let line = Line::plain(text.clone()).hanging(hanging);
+            let line = StyledLine::plain(text.clone()).hanging(hanging);
             let lines = line.folded(columns);
             let fits = lines.iter().all(|line| line.width() <= columns || line.is_blank());
             prop_assert!(fits, "{lines:?}");
             let letters = |text: &str| text.chars().filter(|c| *c != ' ').collect::<String>();
-            let all: String = lines.iter().map(Line::text).collect();
+            let all: String = lines.iter().map(StyledLine::text).collect();
             prop_assert_eq!(letters(&all), letters(&text));
         }
 
         #[test]
         fn a_cut_line_fits(text in "\\PC{0,60}", columns in 0usize..50) {
-            prop_assert!(Line::plain(text.clone()).cut(columns).width() <= columns);
-            prop_assert_eq!(Line::plain(text).fitted(columns).width(), columns);
+            prop_assert!(StyledLine::plain(text.clone()).cut(columns).width() <= columns);
+            prop_assert_eq!(StyledLine::plain(text).fitted(columns).width(), columns);
         }
     }
 }

@@ -11,7 +11,7 @@ use rawko_core::policy::is_control_tool;
 use rawko_core::session::Note;
 use rawko_core::tool::ToolOutcome;
 
-use super::line::{Line, Tone};
+use super::line::{StyledLine, Tone};
 use super::{Verbosity, phrase};
 use crate::output::{Clock, clean, clean_line, counted};
 
@@ -26,7 +26,7 @@ pub(super) enum Surface {
 
 /// Turns events into lines.
 #[derive(Debug)]
-pub(super) struct Lines {
+pub(super) struct EventFormatter {
     surface: Surface,
     verbosity: Verbosity,
     clock: Clock,
@@ -36,7 +36,7 @@ pub(super) struct Lines {
 
 /// What a line is about, which its beginning shows.
 #[derive(Debug, Clone, Copy)]
-enum Subject<'a> {
+enum LineSubject<'a> {
     State,
     Decision,
     Agent,
@@ -54,7 +54,7 @@ enum Subject<'a> {
     Usage,
 }
 
-impl Lines {
+impl EventFormatter {
     pub(super) fn new(surface: Surface, verbosity: Verbosity, clock: Clock) -> Self {
         Self { surface, verbosity, clock, calls: Vec::new() }
     }
@@ -68,7 +68,7 @@ impl Lines {
     }
 
     /// The lines of an event. The text of models is not among them: it comes in pieces.
-    pub(super) fn of(&mut self, event: &RunEvent) -> Vec<Line> {
+    pub(super) fn of(&mut self, event: &RunEvent) -> Vec<StyledLine> {
         match event {
             RunEvent::SessionStarted { .. } => self.started(event),
             RunEvent::Waiting { .. } => {
@@ -78,7 +78,10 @@ impl Lines {
             // At a terminal the summary follows.
             RunEvent::SessionFinished { outcome, .. } if self.is_log() => {
                 let iterations = counted(outcome.iterations.into(), "iteration");
-                vec![Line::plain(format!("session ended: {} after {iterations}", outcome.status.as_str()))]
+                vec![StyledLine::plain(format!(
+                    "session ended: {} after {iterations}",
+                    outcome.status.as_str()
+                ))]
             }
             RunEvent::Note(note) if self.shows(note) => self.note(note),
             // An event of a newer SDK cannot be described.
@@ -113,53 +116,55 @@ impl Lines {
     }
 
     /// The beginning of a line.
-    fn subject(&self, subject: Subject<'_>) -> Line {
+    fn subject(&self, subject: LineSubject<'_>) -> StyledLine {
         if self.is_log() {
-            return Line::plain(match subject {
-                Subject::State => "state: ".to_owned(),
-                Subject::Decision => "decision: ".to_owned(),
-                Subject::Agent => "agent: ".to_owned(),
-                Subject::Call(agent) => format!("{}> ", clean_line(agent)),
-                Subject::Result(agent, _) => format!("{}< ", clean_line(agent)),
-                Subject::Plan => "plan: ".to_owned(),
-                Subject::Verifying => "verifying: ".to_owned(),
-                Subject::Command(_) => "verify< ".to_owned(),
-                Subject::Verdict => "verification: ".to_owned(),
-                Subject::Context => "context: ".to_owned(),
-                Subject::Memory => "memory: ".to_owned(),
-                Subject::Usage => "usage: ".to_owned(),
+            return StyledLine::plain(match subject {
+                LineSubject::State => "state: ".to_owned(),
+                LineSubject::Decision => "decision: ".to_owned(),
+                LineSubject::Agent => "agent: ".to_owned(),
+                LineSubject::Call(agent) => format!("{}> ", clean_line(agent)),
+                LineSubject::Result(agent, _) => format!("{}< ", clean_line(agent)),
+                LineSubject::Plan => "plan: ".to_owned(),
+                LineSubject::Verifying => "verifying: ".to_owned(),
+                LineSubject::Command(_) => "verify< ".to_owned(),
+                LineSubject::Verdict => "verification: ".to_owned(),
+                LineSubject::Context => "context: ".to_owned(),
+                LineSubject::Memory => "memory: ".to_owned(),
+                LineSubject::Usage => "usage: ".to_owned(),
             });
         }
         match subject {
-            Subject::Decision => Line::of(Tone::Name, "◆ ").hanging(2),
-            Subject::Agent => Line::of(Tone::Good, "● "),
-            Subject::Call(_) => Line::of(Tone::Name, "  ▸ ").hanging(4),
-            Subject::Result(_, true) | Subject::Command(true) => {
-                Line::plain("    ").and(Tone::Good, "✓ ").hanging(6)
+            LineSubject::Decision => StyledLine::of(Tone::Name, "◆ ").hanging(2),
+            LineSubject::Agent => StyledLine::of(Tone::Good, "● "),
+            LineSubject::Call(_) => StyledLine::of(Tone::Name, "  ▸ ").hanging(4),
+            LineSubject::Result(_, true) | LineSubject::Command(true) => {
+                StyledLine::plain("    ").and(Tone::Good, "✓ ").hanging(6)
             }
-            Subject::Result(_, false) | Subject::Command(false) => {
-                Line::plain("    ").and(Tone::Bad, "✗ ").hanging(6)
+            LineSubject::Result(_, false) | LineSubject::Command(false) => {
+                StyledLine::plain("    ").and(Tone::Bad, "✗ ").hanging(6)
             }
-            Subject::Plan => Line::plain("  ").and(Tone::Strong, "plan "),
-            Subject::Verifying => Line::of(Tone::Strong, "verifying ").hanging(4),
-            Subject::Verdict | Subject::State | Subject::Context | Subject::Memory | Subject::Usage => {
-                Line::plain("  ").hanging(4)
-            }
+            LineSubject::Plan => StyledLine::plain("  ").and(Tone::Strong, "plan "),
+            LineSubject::Verifying => StyledLine::of(Tone::Strong, "verifying ").hanging(4),
+            LineSubject::Verdict
+            | LineSubject::State
+            | LineSubject::Context
+            | LineSubject::Memory
+            | LineSubject::Usage => StyledLine::plain("  ").hanging(4),
         }
     }
 
     /// The first lines of an output, below the line that it belongs to.
-    fn block(&self, text: &str) -> Vec<Line> {
+    fn block(&self, text: &str) -> Vec<StyledLine> {
         let text = phrase::head(text);
         match self.surface {
             Surface::Log => {
-                text.lines().map(|line| Line::verbatim(Tone::Normal, format!("  | {line}"))).collect()
+                text.lines().map(|line| StyledLine::verbatim(Tone::Normal, format!("  | {line}"))).collect()
             }
-            Surface::Terminal => Line::block(Tone::Faint, &text, 6),
+            Surface::Terminal => StyledLine::block(Tone::Faint, &text, 6),
         }
     }
 
-    fn started(&self, event: &RunEvent) -> Vec<Line> {
+    fn started(&self, event: &RunEvent) -> Vec<StyledLine> {
         let RunEvent::SessionStarted {
             session,
             task,
@@ -183,8 +188,8 @@ impl Lines {
         let session = phrase::session(session, *resumed, *continued, forked_from.as_ref());
         let task = clean_line(task);
         let first = match self.surface {
-            Surface::Log => Line::plain(format!("session {session}: {task}")),
-            Surface::Terminal => Line::of(Tone::Strong, task).and(Tone::Faint, format!(" {session}")),
+            Surface::Log => StyledLine::plain(format!("session {session}: {task}")),
+            Surface::Terminal => StyledLine::of(Tone::Strong, task).and(Tone::Faint, format!(" {session}")),
         };
         let margin = if self.is_log() { "  " } else { "" };
         let mut more = Vec::new();
@@ -195,17 +200,17 @@ impl Lines {
         more.extend(limits.as_ref().and_then(phrase::limits));
         more.extend(confined.as_ref().map(|by| format!("commands are confined by {}", clean_line(by))));
         more.extend(phrase::given(instructions.as_ref(), skills));
-        let more = more.into_iter().map(|text| Line::plain(margin).and(Tone::Faint, text));
+        let more = more.into_iter().map(|text| StyledLine::plain(margin).and(Tone::Faint, text));
         let warnings =
             degraded.iter().flat_map(|missing| labelled(Tone::Warning, "warning:", &clean_line(missing)));
         std::iter::once(first).chain(more).chain(warnings).collect()
     }
 
-    fn note(&mut self, note: &Note) -> Vec<Line> {
+    fn note(&mut self, note: &Note) -> Vec<StyledLine> {
         match note {
             Note::StateChanged { from, to, iteration } => {
                 let text = format!("{from} -> {to} (iteration {iteration})");
-                vec![self.subject(Subject::State).and(Tone::Normal, text)]
+                vec![self.subject(LineSubject::State).and(Tone::Normal, text)]
             }
             Note::DecisionMade(record) => {
                 let mut by = phrase::source(record.source).to_owned();
@@ -213,12 +218,12 @@ impl Lines {
                     by.push_str(&format!(", {}, {} ms", phrase::point(record.point), record.latency_ms));
                 }
                 let why = format!(" ({by}): {}", phrase::reason(&record.decision));
-                let line = self.subject(Subject::Decision);
+                let line = self.subject(LineSubject::Decision);
                 vec![line.and(Tone::Normal, phrase::decision(&record.decision)).and(Tone::Faint, why)]
             }
             Note::AgentStarted { agent, iteration, continued } => {
                 let how = if *continued { "continues" } else { "starts" };
-                let line = self.subject(Subject::Agent).and(Tone::Strong, clean_line(agent));
+                let line = self.subject(LineSubject::Agent).and(Tone::Strong, clean_line(agent));
                 vec![line.and(Tone::Faint, format!(" {how} (iteration {iteration})"))]
             }
             Note::ToolCalled { agent, call, allowed, rule } => vec![self.call(agent, call, *allowed, rule)],
@@ -229,57 +234,57 @@ impl Lines {
                 labelled(Tone::Warning, "approval needed:", &phrase::question(question, self.clock))
             }
             Note::ApprovalAnswered { approval, .. } => {
-                vec![Line::plain(format!("approval: {}", phrase::approval(approval)))]
+                vec![StyledLine::plain(format!("approval: {}", phrase::approval(approval)))]
             }
             Note::PlanUpdated { agent, plan } => self.plan(agent, plan),
             Note::VerificationStarted { commands } => {
-                vec![self.subject(Subject::Verifying).and(Tone::Normal, phrase::commands(commands))]
+                vec![self.subject(LineSubject::Verifying).and(Tone::Normal, phrase::commands(commands))]
             }
             Note::VerificationFinished { verification } => self.verified(verification),
             Note::ConversationCompacted { agent, how, before, after } => {
                 let how = phrase::compaction(*how, *before, *after);
-                vec![self.detail(Subject::Context, &format!("{}: {how}", clean_line(agent)))]
+                vec![self.detail(LineSubject::Context, &format!("{}: {how}", clean_line(agent)))]
             }
             Note::CachePrefixChanged { agent, change } => {
-                vec![Line::of(Tone::Faint, phrase::cache_prefix(agent, *change)).hanging(4)]
+                vec![StyledLine::of(Tone::Faint, phrase::cache_prefix(agent, *change)).hanging(4)]
             }
             Note::MemoriesRecalled { agent, memories, unmet, iteration: _ } => {
                 let memories = phrase::memories(memories, *unmet);
-                vec![self.detail(Subject::Memory, &format!("{} gets {memories}", clean_line(agent)))]
+                vec![self.detail(LineSubject::Memory, &format!("{} gets {memories}", clean_line(agent)))]
             }
             Note::MemoriesUsed { agent, uses, .. } => {
                 let used = phrase::used(uses).map(|used| format!("{} used {used}", clean_line(agent)));
-                used.map(|used| self.detail(Subject::Memory, &used)).into_iter().collect()
+                used.map(|used| self.detail(LineSubject::Memory, &used)).into_iter().collect()
             }
             Note::MemoryKept { agent, title, kept } => {
                 let text = format!("{} {}", clean_line(agent), phrase::kept(title, kept));
-                vec![self.subject(Subject::Memory).and(Tone::Normal, text)]
+                vec![self.subject(LineSubject::Memory).and(Tone::Normal, text)]
             }
             Note::TokensUsed { agent, usage, total, cost_usd, effect: _ } => {
                 let usage = phrase::usage(usage, total, *cost_usd);
-                vec![self.detail(Subject::Usage, &format!("{}: {usage}", clean_line(agent)))]
+                vec![self.detail(LineSubject::Usage, &format!("{}: {usage}", clean_line(agent)))]
             }
             Note::Steered { command, ignored, request: _ } => {
-                vec![Line::plain(phrase::steered(command, ignored.as_deref())).hanging(2)]
+                vec![StyledLine::plain(phrase::steered(command, ignored.as_deref())).hanging(2)]
             }
-            Note::RunPaused => vec![Line::of(Tone::Warning, phrase::PAUSED).hanging(2)],
-            Note::RunUnpaused { after_ms } => vec![Line::plain(phrase::unpaused(*after_ms))],
+            Note::RunPaused => vec![StyledLine::of(Tone::Warning, phrase::PAUSED).hanging(2)],
+            Note::RunUnpaused { after_ms } => vec![StyledLine::plain(phrase::unpaused(*after_ms))],
             Note::Warned { message } => labelled(Tone::Warning, "warning:", &clean(message)),
             Note::CheckpointTaken { .. } => Vec::new(),
         }
     }
 
-    fn detail(&self, subject: Subject<'_>, text: &str) -> Line {
+    fn detail(&self, subject: LineSubject<'_>, text: &str) -> StyledLine {
         self.subject(subject).and(Tone::Faint, text)
     }
 
-    fn call(&mut self, agent: &str, call: &ToolCall, allowed: bool, rule: &str) -> Line {
+    fn call(&mut self, agent: &str, call: &ToolCall, allowed: bool, rule: &str) -> StyledLine {
         let (tool, arguments) = phrase::call(call);
         let arguments = format!(" {arguments}").trim_end().to_owned();
         if allowed && !self.is_log() {
             self.calls.push((call.id.clone(), format!("{tool}{arguments}")));
         }
-        let mut line = self.subject(Subject::Call(agent)).and(Tone::Strong, tool);
+        let mut line = self.subject(LineSubject::Call(agent)).and(Tone::Strong, tool);
         line = line.and(Tone::Normal, arguments);
         if !allowed {
             line = line.and(Tone::Normal, " ").and(Tone::Bad, "denied");
@@ -290,7 +295,7 @@ impl Lines {
         line
     }
 
-    fn result(&mut self, agent: &str, call_id: &str, tool: &str, outcome: &ToolOutcome) -> Vec<Line> {
+    fn result(&mut self, agent: &str, call_id: &str, tool: &str, outcome: &ToolOutcome) -> Vec<StyledLine> {
         let is_failed = phrase::failed(outcome);
         let open = self.calls.iter().position(|(open, _)| open == call_id);
         let call = open.map_or_else(|| clean_line(tool), |at| self.calls.remove(at).1);
@@ -304,7 +309,7 @@ impl Lines {
         if !outcome.files_modified.is_empty() {
             result.push_str(&format!(", wrote {}", clean_line(&outcome.files_modified.join(", "))));
         }
-        let line = self.subject(Subject::Result(agent, !is_failed)).and(Tone::Faint, format!("{call}: "));
+        let line = self.subject(LineSubject::Result(agent, !is_failed)).and(Tone::Faint, format!("{call}: "));
         let mut lines = vec![line.and(Tone::Normal, result)];
         if self.is_verbose() {
             lines.extend(self.block(&outcome.content));
@@ -312,7 +317,7 @@ impl Lines {
         lines
     }
 
-    fn plan(&self, agent: &str, plan: &Plan) -> Vec<Line> {
+    fn plan(&self, agent: &str, plan: &Plan) -> Vec<StyledLine> {
         let progress = format!("{} done (by {})", phrase::progress(plan), clean_line(agent));
         let steps = plan.steps.iter().map(|step| {
             let tone = match step.status {
@@ -323,13 +328,13 @@ impl Lines {
             };
             let text = format!("{} {}. {}", phrase::mark(step), step.index, phrase::step(step));
             let margin = if self.is_log() { "  " } else { "    " };
-            Line::plain(margin).and(tone, text).hanging(8)
+            StyledLine::plain(margin).and(tone, text).hanging(8)
         });
-        let head = self.subject(Subject::Plan).and(Tone::Normal, progress);
+        let head = self.subject(LineSubject::Plan).and(Tone::Normal, progress);
         std::iter::once(head).chain(steps).collect()
     }
 
-    fn verified(&self, verification: &Verification) -> Vec<Line> {
+    fn verified(&self, verification: &Verification) -> Vec<StyledLine> {
         let mut lines = Vec::new();
         for run in &verification.runs {
             let mut text = phrase::command_run(run);
@@ -339,22 +344,23 @@ impl Lines {
             {
                 text.push_str(&format!(": {last}"));
             }
-            lines.push(self.subject(Subject::Command(run.passed())).and(Tone::Normal, text));
+            lines.push(self.subject(LineSubject::Command(run.passed())).and(Tone::Normal, text));
             if self.is_verbose() {
                 lines.extend(self.block(&run.output));
             }
         }
         let tone = if verification.proves() { Tone::Good } else { Tone::Warning };
-        lines.push(self.subject(Subject::Verdict).and(tone, phrase::verdict(verification)));
+        lines.push(self.subject(LineSubject::Verdict).and(tone, phrase::verdict(verification)));
         lines
     }
 }
 
 /// A text after a label. Its further lines follow as they are.
-fn labelled(tone: Tone, label: &str, text: &str) -> Vec<Line> {
+fn labelled(tone: Tone, label: &str, text: &str) -> Vec<StyledLine> {
     let mut lines = text.lines();
-    let first =
-        Line::of(tone, label).and(Tone::Normal, format!(" {}", lines.next().unwrap_or_default())).hanging(2);
+    let first = StyledLine::of(tone, label)
+        .and(Tone::Normal, format!(" {}", lines.next().unwrap_or_default()))
+        .hanging(2);
     // The user must see the call in question letter by letter.
-    std::iter::once(first).chain(lines.map(|line| Line::verbatim(Tone::Normal, line))).collect()
+    std::iter::once(first).chain(lines.map(|line| StyledLine::verbatim(Tone::Normal, line))).collect()
 }

@@ -27,11 +27,11 @@ pub(crate) use json::Json;
 #[cfg(feature = "fleet")]
 pub(crate) use phrase::question_alone;
 pub(crate) use phrase::{approval, call_in_question, question};
-pub(crate) use plain::Plain;
+pub(crate) use plain::PlainReporter;
 pub(crate) use quiet::Quiet;
 pub(crate) use stream_json::StreamJson;
 pub(crate) use summary::{Summary, runs_later_line};
-pub(crate) use view::{Steer, View};
+pub(crate) use view::{Steer, TerminalView};
 
 /// A consumer of a run's events.
 pub(crate) trait Reporter {
@@ -128,7 +128,7 @@ fn progress(
     let (paint, clock) = (console.error_paint(), Clock::local());
     if console.is_watched() {
         let (keyboard, size) = (keyboard.clone(), view::stderr_size());
-        return Box::new(View::new(io::stderr(), paint, verbosity, clock, size, keyboard, steer));
+        return Box::new(TerminalView::new(io::stderr(), paint, verbosity, clock, size, keyboard, steer));
     }
-    Box::new(Plain::new(paint, verbosity, clock, io::stderr()))
+    Box::new(PlainReporter::new(paint, verbosity, clock, io::stderr()))
 }

@@ -4,14 +4,14 @@ use std::io::{self, Write};
 
 use rawko::RunEvent;
 
-use super::lines::{Lines, Surface};
+use super::lines::{EventFormatter, Surface};
 use super::{Reporter, Verbosity};
 use crate::output::{Clock, Paint, Sanitizer, clean_line};
 
 /// Writes each event as a line.
-pub(crate) struct Plain<W> {
+pub(crate) struct PlainReporter<W> {
     paint: Paint,
-    lines: Lines,
+    lines: EventFormatter,
     out: W,
     partial: TextLine,
 }
@@ -24,10 +24,10 @@ struct TextLine {
     line: String,
 }
 
-impl<W: Write> Plain<W> {
+impl<W: Write> PlainReporter<W> {
     /// To `out`.
     pub(crate) fn new(paint: Paint, verbosity: Verbosity, clock: Clock, out: W) -> Self {
-        let lines = Lines::new(Surface::Log, verbosity, clock);
+        let lines = EventFormatter::new(Surface::Log, verbosity, clock);
         Self { paint, lines, out, partial: TextLine::default() }
     }
 
@@ -71,7 +71,7 @@ impl<W: Write> Plain<W> {
     }
 }
 
-impl<W: Write> Reporter for Plain<W> {
+impl<W: Write> Reporter for PlainReporter<W> {
     fn event(&mut self, event: &RunEvent) -> io::Result<()> {
         match event {
             RunEvent::TextDelta { agent, text } if self.is_shown(agent) => self.text(agent, text)?,

@@ -5,7 +5,7 @@ use rawko_core::Timestamp;
 use rawko_core::facts::Verification;
 use serde_json::{Value, json};
 
-use super::{Plain, Reporter, Summary, Verbosity};
+use super::{PlainReporter, Reporter, Summary, Verbosity};
 use crate::console::Console;
 use crate::output::{Clock, Paint};
 
@@ -102,7 +102,7 @@ fn finished(status: &str, error: Value) -> Value {
 
 fn plain(verbosity: Verbosity) -> String {
     let mut out = Vec::new();
-    let mut reporter = Plain::new(Paint::new(false), verbosity, clock(), &mut out);
+    let mut reporter = PlainReporter::new(Paint::new(false), verbosity, clock(), &mut out);
     for event in events() {
         reporter.event(&event).unwrap();
     }

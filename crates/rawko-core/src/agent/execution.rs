@@ -23,7 +23,7 @@ use crate::tool::{Refusal, ToolAccess, ToolOutcome};
 use calls::Calls;
 use dialogue::Dialogue;
 use inbox::Inbox;
-use record::Record;
+use record::ExecutionLog;
 pub use unapproved::Unapproved;
 pub(crate) use unapproved::has_run;
 pub(crate) use window::{PendingSummary, Shortened, Shortening};
@@ -40,7 +40,7 @@ pub struct Execution {
     pub(crate) dialogue: Dialogue,
     pub(crate) calls: Calls,
     pub(crate) inbox: Inbox,
-    pub(crate) record: Record,
+    pub(crate) record: ExecutionLog,
 }
 
 /// The next step of the agent loop.
@@ -143,7 +143,7 @@ impl Execution {
             dialogue: Dialogue::new(conversation, models, opening),
             calls: Calls::default(),
             inbox: Inbox::default(),
-            record: Record::default(),
+            record: ExecutionLog::default(),
         }
     }
 
@@ -181,7 +181,7 @@ impl Execution {
         self.dialogue.resume(news.into_iter().chain([Content::text(continuation)]).chain(pictures));
         self.max_turns = max_turns;
         self.calls.clear();
-        self.record = Record::default();
+        self.record = ExecutionLog::default();
     }
 
     /// Makes a conversation that broke off in the middle of a turn one that can continue.

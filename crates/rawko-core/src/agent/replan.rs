@@ -21,7 +21,7 @@ pub(super) struct Replanned {
 
 /// A step as it shall be: its words and its status, which stays as it is where none is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Wanted<'a> {
+struct StepRevision<'a> {
     words: &'a str,
     status: Option<StepStatus>,
 }
@@ -72,7 +72,7 @@ pub(super) fn replan(before: &[PlanStep], given: &[StepInput], agent: &str) -> R
 }
 
 /// The steps of `given` by their words.
-fn named<'a>(before: &'a [PlanStep], given: &'a [StepInput]) -> Result<Vec<Wanted<'a>>, String> {
+fn named<'a>(before: &'a [PlanStep], given: &'a [StepInput]) -> Result<Vec<StepRevision<'a>>, String> {
     let words = |input: &'a StepInput| match (input.index, &input.description) {
         (None, description) => Ok(description.as_deref().unwrap_or_default()),
         (Some(index), _) => match before.iter().find(|step| step.index == index) {
@@ -83,13 +83,16 @@ fn named<'a>(before: &'a [PlanStep], given: &'a [StepInput]) -> Result<Vec<Wante
             None => Err(format!("there is no step {index}; the plan has the steps 1 to {}", before.len())),
         },
     };
-    given.iter().map(|input| Ok(Wanted { words: words(input)?, status: input.status })).collect()
+    given.iter().map(|input| Ok(StepRevision { words: words(input)?, status: input.status })).collect()
 }
 
 /// The whole plan with these changes: a step that is new comes after the one that is named before it.
-fn filled_up<'a>(before: &'a [PlanStep], changes: &[Wanted<'a>]) -> Result<Vec<Wanted<'a>>, String> {
-    let mut whole: Vec<Wanted<'a>> =
-        before.iter().map(|step| Wanted { words: &step.description, status: None }).collect();
+fn filled_up<'a>(
+    before: &'a [PlanStep],
+    changes: &[StepRevision<'a>],
+) -> Result<Vec<StepRevision<'a>>, String> {
+    let mut whole: Vec<StepRevision<'a>> =
+        before.iter().map(|step| StepRevision { words: &step.description, status: None }).collect();
     let mut next = 0;
     for change in changes {
         let at = whole.iter().position(|step| same(step.words, change.words)).unwrap_or_else(|| {
@@ -115,7 +118,7 @@ struct Placed {
     reopened: bool,
 }
 
-fn placed(wanted: Wanted<'_>, old: Option<&PlanStep>, agent: &str) -> Placed {
+fn placed(wanted: StepRevision<'_>, old: Option<&PlanStep>, agent: &str) -> Placed {
     let status = wanted.status.or(old.map(|old| old.status)).unwrap_or(StepStatus::Pending);
     let unchanged = old.filter(|old| old.status == status);
     let did = match status {
@@ -133,7 +136,7 @@ fn placed(wanted: Wanted<'_>, old: Option<&PlanStep>, agent: &str) -> Placed {
     Placed { step, kept: false, reopened }
 }
 
-fn refuse_twice(given: &[Wanted<'_>]) -> Result<(), String> {
+fn refuse_twice(given: &[StepRevision<'_>]) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     let twice: Vec<String> = (1..)
         .zip(given)

@@ -6,7 +6,7 @@ use super::input::{
     AgentDescription, ConstraintContext, EvaluateProgressInput, ExecutionSummary, RunFacts, SelectAgentInput,
 };
 use super::objection::Objection;
-use super::team::{Team, Worker};
+use super::team::{ChosenAgent, SelectableAgents};
 use super::words::stems;
 use crate::agent::{AgentRole, Verdict};
 use crate::facts::{CheckResult, OtherCheck};
@@ -32,7 +32,7 @@ pub(super) struct Case<'a> {
     pub(super) task: &'a str,
     pub(super) plan: Option<&'a Plan>,
     pub(super) record: ExecutionRecord<'a>,
-    pub(super) team: Team<'a>,
+    pub(super) team: SelectableAgents<'a>,
     pub(super) constraints: &'a ConstraintContext,
     pub(super) facts: &'a RunFacts,
 }
@@ -43,7 +43,7 @@ impl<'a> Case<'a> {
             task: &input.task,
             plan: input.plan.as_ref(),
             record: ExecutionRecord::of(&input.history, None, &input.facts),
-            team: Team::new(&input.available_agents),
+            team: SelectableAgents::new(&input.available_agents),
             constraints: &input.constraints,
             facts: &input.facts,
         }
@@ -54,7 +54,7 @@ impl<'a> Case<'a> {
             task: &input.task,
             plan: input.plan.as_ref(),
             record: ExecutionRecord::of(&input.history, Some(&input.last_execution), &input.facts),
-            team: Team::new(agents),
+            team: SelectableAgents::new(agents),
             constraints: &input.constraints,
             facts: &input.facts,
         }
@@ -89,7 +89,7 @@ impl<'a> Case<'a> {
     }
 
     /// The reviewer, if it has not looked at the work as it is.
-    pub(super) fn reviewer_since_change(&self) -> Option<Worker<'a>> {
+    pub(super) fn reviewer_since_change(&self) -> Option<ChosenAgent<'a>> {
         let reviewer = self.agent_for(AgentRole::Review)?;
         let has_looked = self.record.since_change().any(|entry| entry.agent == reviewer.name);
         (!has_looked).then_some(reviewer)
@@ -136,34 +136,34 @@ impl<'a> Case<'a> {
     }
 
     /// The agent with that role.
-    pub(super) fn agent_for(&self, role: AgentRole) -> Option<Worker<'a>> {
+    pub(super) fn agent_for(&self, role: AgentRole) -> Option<ChosenAgent<'a>> {
         self.team.agent_for(role, self.record.last_writer(), &self.state())
     }
 
     /// The agent that changes files: the developer, or the only agent.
-    pub(super) fn implementer(&self) -> Option<Worker<'a>> {
+    pub(super) fn implementer(&self) -> Option<ChosenAgent<'a>> {
         self.agent_for(AgentRole::Implement)
-            .or_else(|| self.team.only().map(|name| Worker { name, sure: true }))
+            .or_else(|| self.team.only().map(|name| ChosenAgent { name, sure: true }))
     }
 
     /// The agent for that step: its first word may ask for a review or a test run, which is never certain; everything
     /// else is work on files.
-    pub(super) fn worker_for(&self, step: &PlanStep) -> Option<Worker<'a>> {
+    pub(super) fn worker_for(&self, step: &PlanStep) -> Option<ChosenAgent<'a>> {
         match role_of_step(&step.description) {
             Some(role) => {
                 let worker = self.agent_for(role).or_else(|| self.implementer())?;
-                Some(Worker { sure: false, ..worker })
+                Some(ChosenAgent { sure: false, ..worker })
             }
             None => self.implementer(),
         }
     }
 
     /// The agent that finds another approach when `but` is stuck: the planner, unless it is the planner that is stuck.
-    pub(super) fn planner_for(&self, but: &str) -> Option<Worker<'a>> {
+    pub(super) fn planner_for(&self, but: &str) -> Option<ChosenAgent<'a>> {
         let planner = self.agent_for(AgentRole::Plan).filter(|planner| planner.name != but);
         planner.or_else(|| {
             let other = self.team.nearest(&self.state(), but)?;
-            Some(Worker { name: other, sure: false })
+            Some(ChosenAgent { name: other, sure: false })
         })
     }
 
@@ -205,7 +205,7 @@ pub(super) fn asks_only(task: &str) -> bool {
 }
 
 impl Ruling {
-    pub(super) fn select(rule: &'static str, worker: Worker<'_>, certain: bool, reason: &str) -> Self {
+    pub(super) fn select(rule: &'static str, worker: ChosenAgent<'_>, certain: bool, reason: &str) -> Self {
         let decision = Decision::SelectMode { mode: worker.name.to_owned(), reason: reason.to_owned() };
         Self { decision, rule, certain: certain && worker.sure }
     }

@@ -3,7 +3,7 @@
 use super::case::{Case, Ruling, asks_only, role_of_step};
 use super::execution_record::Checks;
 use super::input::ExecutionSummary;
-use super::team::{Successor, Worker};
+use super::team::{ChosenAgent, Successor};
 use crate::agent::{AgentRole, Verdict};
 use crate::facts::{Proof, Standing};
 use crate::machine::{ExecutionEnd, ExecutionStatus};
@@ -15,9 +15,9 @@ const FINDINGS: usize = 5;
 /// Executions in a row in which an agent may try to fix failing checks.
 const MAX_FIX_ATTEMPTS: usize = 3;
 
-type Rule = fn(&Case<'_>, &ExecutionSummary) -> Option<Ruling>;
+type JudgingRule = fn(&Case<'_>, &ExecutionSummary) -> Option<Ruling>;
 
-const RULES: &[Rule] = &[
+const RULES: &[JudgingRule] = &[
     last_iteration,
     in_circles,
     stopped,
@@ -133,7 +133,7 @@ fn rejected(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
         reason.push_str(&finding.line());
     }
     let successor = match case.team.successor(last) {
-        Some(Successor::Agent(name)) if name != last.agent => Some(Worker { name, sure: true }),
+        Some(Successor::Agent(name)) if name != last.agent => Some(ChosenAgent { name, sure: true }),
         Some(Successor::Agent(_) | Successor::End) | None => None,
     };
     match successor.or_else(|| case.implementer()) {
@@ -159,7 +159,7 @@ fn failed(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
         return None;
     }
     let successor = match case.team.successor(last) {
-        Some(Successor::Agent(name)) if name != last.agent => Some(Worker { name, sure: true }),
+        Some(Successor::Agent(name)) if name != last.agent => Some(ChosenAgent { name, sure: true }),
         Some(Successor::Agent(_) | Successor::End) | None => None,
     };
     if last.verdict() == Some(Verdict::Blocked) {
@@ -279,7 +279,7 @@ fn checks_stand(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
 fn special_case(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
     let state = format!("{} {}", case.task, last.output_text());
     let name = case.team.special(&last.agent, &state).filter(|name| *name != last.agent)?;
-    Some(Ruling::select("named-case", Worker { name, sure: false }, false, "Its author names this case"))
+    Some(Ruling::select("named-case", ChosenAgent { name, sure: false }, false, "Its author names this case"))
 }
 
 /// A planner reports success.
@@ -320,7 +320,7 @@ fn changed(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
 /// After a change: the agent that tests or reviews it.
 fn examined(case: &Case<'_>, last: &ExecutionSummary, plain: bool) -> Option<Ruling> {
     let successor = match case.team.successor(last) {
-        Some(Successor::Agent(name)) if name != last.agent => Some(Worker { name, sure: true }),
+        Some(Successor::Agent(name)) if name != last.agent => Some(ChosenAgent { name, sure: true }),
         Some(Successor::Agent(_) | Successor::End) | None => None,
     };
     let examiner =
@@ -375,7 +375,7 @@ fn proceed(case: &Case<'_>, last: &ExecutionSummary, sure: bool) -> Option<Rulin
     match case.team.successor(last) {
         Some(Successor::End) => Some(Ruling::done("tested-and-last", sure, last)),
         Some(Successor::Agent(name)) if name != last.agent => {
-            let next = Worker { name, sure: true };
+            let next = ChosenAgent { name, sure: true };
             Some(Ruling::select(
                 "tested-not-reviewed",
                 next,
@@ -440,14 +440,14 @@ fn handed_over(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
             Some(Ruling::done("handed-over", case.record.checks() == Checks::Passed, last))
         }
         Some(Successor::Agent(name)) if name != last.agent => {
-            let next = Worker { name, sure: true };
+            let next = ChosenAgent { name, sure: true };
             Some(Ruling::select("handed-over", next, true, "Its author names who follows"))
         }
         Some(Successor::Agent(_)) | None => {
             let name = case.team.nearest(&case.state(), &last.agent)?;
             Some(Ruling::select(
                 "nearest-use",
-                Worker { name, sure: false },
+                ChosenAgent { name, sure: false },
                 false,
                 "Its use is nearest to the state",
             ))

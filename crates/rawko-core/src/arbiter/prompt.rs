@@ -57,7 +57,7 @@ impl Templates {
             .last_error
             .as_ref()
             .map_or_else(|| "No recent errors".to_owned(), |last| error(last, &recovery(last, input)));
-        Slots {
+        PromptValues {
             task: &input.task,
             agents: &agents,
             plan: &plan(input.plan.as_ref()),
@@ -79,7 +79,7 @@ impl Templates {
         // The last execution is in the prompt once: by itself, unless the user's template has no place for that.
         let last = self.evaluate.contains("{lastExecution}").then_some(input.last_execution.iteration);
         let before = input.history.iter().filter(|entry| Some(entry.iteration) != last);
-        Slots {
+        PromptValues {
             task: &input.task,
             agents: &agents(available),
             plan: &plan(input.plan.as_ref()),
@@ -97,7 +97,7 @@ impl Templates {
 }
 
 /// The values of the placeholders.
-struct Slots<'a> {
+struct PromptValues<'a> {
     task: &'a str,
     agents: &'a str,
     plan: &'a str,
@@ -111,7 +111,7 @@ struct Slots<'a> {
     max_iterations: u32,
 }
 
-impl Slots<'_> {
+impl PromptValues<'_> {
     fn fill(&self, template: &str, decisions: &[(DecisionKind, &str)]) -> Prompt {
         let (iteration, max) = (self.iteration.to_string(), self.max_iterations.to_string());
         let shown: Vec<String> =

@@ -4,7 +4,7 @@ use super::case::{Case, Ruling, asks_only, role_of_step};
 use super::input::ARBITER;
 use super::input::{ErrorCategory, ErrorContext, RecoveryAction};
 use super::judging;
-use super::team::Worker;
+use super::team::ChosenAgent;
 use super::words::stems;
 use crate::agent::AgentRole;
 use crate::facts::{RECORD, VERIFY};
@@ -90,7 +90,7 @@ fn after_error(case: &Case<'_>, error: &ErrorContext) -> Option<Ruling> {
                 case.agent_for(role).filter(|peer| peer.name != error.agent).map_or(name, |peer| peer.name);
             Some(Ruling::select(
                 "provider-refuses",
-                Worker { name: peer, sure: false },
+                ChosenAgent { name: peer, sure: false },
                 false,
                 "Trying again changes nothing",
             ))
@@ -168,7 +168,7 @@ fn after_denial(case: &Case<'_>, error: &ErrorContext) -> Option<Ruling> {
         let able = case.team.with_tool(tool, &error.agent);
         let implementer = case.implementer().filter(|implementer| able.contains(&implementer.name));
         let worker =
-            implementer.or_else(|| able.first().map(|name| Worker { name, sure: able.len() == 1 }))?;
+            implementer.or_else(|| able.first().map(|name| ChosenAgent { name, sure: able.len() == 1 }))?;
         return Some(Ruling::select(
             "tool-not-allowed",
             worker,
@@ -191,7 +191,7 @@ fn beginning(case: &Case<'_>) -> Option<Ruling> {
     if let Some(only) = case.team.only() {
         return Some(Ruling::select(
             "only-agent",
-            Worker { name: only, sure: true },
+            ChosenAgent { name: only, sure: true },
             true,
             "There is nobody else",
         ));

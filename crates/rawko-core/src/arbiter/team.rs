@@ -10,7 +10,7 @@ use crate::agent::AgentRole;
 
 /// An agent chosen for a piece of work, and whether the choice is sure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Worker<'a> {
+pub(super) struct ChosenAgent<'a> {
     pub(super) name: &'a str,
     pub(super) sure: bool,
 }
@@ -24,11 +24,11 @@ pub(super) enum Successor<'a> {
 
 /// The agents that can be chosen.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Team<'a> {
+pub(super) struct SelectableAgents<'a> {
     agents: &'a [AgentDescription],
 }
 
-impl<'a> Team<'a> {
+impl<'a> SelectableAgents<'a> {
     pub(super) fn new(agents: &'a [AgentDescription]) -> Self {
         Self { agents }
     }
@@ -120,12 +120,12 @@ impl<'a> Team<'a> {
         role: AgentRole,
         last_writer: Option<&str>,
         state: &str,
-    ) -> Option<Worker<'a>> {
+    ) -> Option<ChosenAgent<'a>> {
         let with_role = |agent: &&AgentDescription| self.role(&agent.name).filter(|(r, _)| *r == role);
-        let found: Vec<Worker<'_>> = self
+        let found: Vec<ChosenAgent<'_>> = self
             .agents
             .iter()
-            .filter_map(|agent| with_role(&agent).map(|(_, sure)| Worker { name: &agent.name, sure }))
+            .filter_map(|agent| with_role(&agent).map(|(_, sure)| ChosenAgent { name: &agent.name, sure }))
             .collect();
         match found.as_slice() {
             [] => None,
@@ -138,7 +138,7 @@ impl<'a> Team<'a> {
                 let by_words = nearest(state, &texts);
                 let by_record = last_writer.filter(|name| found.iter().any(|found| found.name == *name));
                 let name = by_record.and_then(|name| self.get(name)).map(|agent| agent.name.as_str());
-                Some(Worker { name: name.or(by_words).unwrap_or(first.name), sure: false })
+                Some(ChosenAgent { name: name.or(by_words).unwrap_or(first.name), sure: false })
             }
         }
     }
@@ -220,7 +220,7 @@ mod tests {
 
     #[track_caller]
     fn check(agents: &[AgentDescription], name: &str, expected: Option<(AgentRole, bool)>) {
-        assert_eq!(Team::new(agents).role(name), expected, "{name}");
+        assert_eq!(SelectableAgents::new(agents).role(name), expected, "{name}");
     }
 
     #[test]
@@ -273,7 +273,7 @@ mod tests {
             ..agent(name, Some("implement"), &["Write"], "", "")
         };
         let set = [writer("sql-developer", "Migrations"), writer("css-developer", "Layout")];
-        let team = Team::new(&set);
+        let team = SelectableAgents::new(&set);
         let who =
             |writer, state| team.agent_for(Implement, writer, state).map(|found| (found.name, found.sure));
         assert_eq!(who(None, "the layout is off"), Some(("css-developer", false)));

@@ -205,16 +205,16 @@ static UNAVAILABLE: LazyLock<Option<Vec<(UnavailableRow, Regex)>>> = LazyLock::n
     rows.into_iter().map(compiled).collect()
 });
 
-static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
+static PATTERNS: LazyLock<Option<CheckPatterns>> = LazyLock::new(|| {
     let rows: Vec<FailureRow> = serde_json::from_str(include_str!("failures.json")).ok()?;
     let tests: Option<Vec<Regex>> = rows.iter().map(|row| Regex::new(&row.line).ok()).collect();
-    Some(Patterns {
+    Some(CheckPatterns {
         tests: tests?,
         place: Regex::new(r"[\w.@/\\-]+\.\w{1,8}(?::\d+|\(\d+|\x22, line \d+)").ok()?,
     })
 });
 
-struct Patterns {
+struct CheckPatterns {
     tests: Vec<Regex>,
     /// `src/lib.rs:3`, `src/a.ts(3`, `"a.py", line 3`
     place: Regex,

@@ -32,7 +32,7 @@ pub(crate) struct Examined {
 /// Examines a command that ended with `exit_code`, and whose last pipeline had members with the statuses `pipe_status`
 /// (empty where that is not known).
 pub(crate) fn examine(command: &str, exit_code: Option<i32>, pipe_status: &[i32]) -> Examined {
-    let Some(script) = Script::read(command, 0) else {
+    let Some(script) = AnalyzedScript::read(command, 0) else {
         let effect = CommandEffect::Unknown;
         return Examined {
             is_check: false,
@@ -54,13 +54,13 @@ pub(crate) fn examine(command: &str, exit_code: Option<i32>, pipe_status: &[i32]
 
 /// The runners of the checks in a command, each with its subcommand; empty where there is none.
 pub(crate) fn runners_of(command: &str) -> BTreeSet<String> {
-    Script::read(command, 0).map(|script| script.runners()).unwrap_or_default()
+    AnalyzedScript::read(command, 0).map(|script| script.runners()).unwrap_or_default()
 }
 
 /// The checks in a command as command lines of their own, each to be run in the folder of the project, wherever that
 /// is. Checks whose words are not known before they run, or that name a place outside the project, are left out.
 pub(crate) fn check_lines(command: &str, project: &str) -> Vec<String> {
-    let Some(script) = Script::read(command, 0) else { return Vec::new() };
+    let Some(script) = AnalyzedScript::read(command, 0) else { return Vec::new() };
     let mut lines = Vec::new();
     script.add_check_lines(&mut String::new(), project.trim_end_matches('/'), &mut lines);
     lines
@@ -91,7 +91,7 @@ pub(crate) fn are_same_checks(one: &str, other: &str) -> bool {
 
 /// The words of the checks in a command; empty where none is known.
 pub(crate) fn checks_of(command: &str) -> BTreeSet<Vec<String>> {
-    Script::read(command, 0).map(|script| script.checks()).unwrap_or_default()
+    AnalyzedScript::read(command, 0).map(|script| script.checks()).unwrap_or_default()
 }
 
 /// Whether the last pipeline of a command has several members: then the command's exit status is not that of all of them.
@@ -104,25 +104,26 @@ pub fn ends_with_pipe(command: &str) -> bool {
 }
 
 /// A parsed command, with what is known of its parts.
-pub(super) struct Script {
+pub(super) struct AnalyzedScript {
     pub(super) parsed: ParsedScript,
     /// Of each simple command.
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<SimpleCommand>,
 }
 
 /// One simple command.
-pub(super) struct Part {
+pub(super) struct SimpleCommand {
     pub(super) is_check: bool,
     pub(super) effect: CommandEffect,
     writes_text: bool,
     /// The script that it gives to another shell.
-    pub(super) nested: Option<Script>,
+    pub(super) nested: Option<AnalyzedScript>,
 }
 
-impl Script {
+impl AnalyzedScript {
     fn read(command: &str, depth: usize) -> Option<Self> {
         let parsed = parse_script(command).ok()?;
-        let mut parts: Vec<Part> = parsed.commands.iter().map(|simple| Part::of(simple, depth)).collect();
+        let mut parts: Vec<SimpleCommand> =
+            parsed.commands.iter().map(|simple| SimpleCommand::of(simple, depth)).collect();
         if parts.iter().any(|part| part.is_check) {
             for (part, simple) in parts.iter_mut().zip(&parsed.commands) {
                 // It keeps a copy of what the check prints.
@@ -226,7 +227,7 @@ impl Script {
     }
 }
 
-impl Part {
+impl SimpleCommand {
     fn of(simple: &Simple, depth: usize) -> Self {
         let redirections = simple.redirections.iter().map(effect_of_redirection).max().unwrap_or_default();
         let programs = started(&simple.words);
@@ -238,11 +239,11 @@ impl Part {
             return Self { is_check: false, effect: redirections, writes_text, nested: None };
         };
         if let Some(script) = given_script(last.words).filter(|_| depth < MAX_NESTED) {
-            let nested = Script::read(script, depth + 1);
+            let nested = AnalyzedScript::read(script, depth + 1);
             let (is_check, effect) = nested
                 .as_ref()
                 .map_or((false, CommandEffect::Unknown), |nested| (nested.is_check(), nested.effect()));
-            let writes_text = writes_text || nested.as_ref().is_some_and(Script::writes_text);
+            let writes_text = writes_text || nested.as_ref().is_some_and(AnalyzedScript::writes_text);
             return Self { is_check, effect: effect.max(redirections), writes_text, nested };
         }
         let writes_text = writes_text || (!last.is_interpreted && writes_its_words(last.words));

@@ -5,7 +5,7 @@
 //! is hidden, except that a chain of `&&` that ends with 0 has succeeded as a whole.
 
 use super::command::OwnStatus;
-use super::shell::Script;
+use super::shell::AnalyzedScript;
 use crate::policy::script::{AndOrList, CommandList, Joint, Member, Pipeline, ShellWord, Simple};
 
 /// The statuses of a program that wrote into a pipe that was no longer read, as with `| head`: of one that the signal
@@ -13,8 +13,8 @@ use crate::policy::script::{AndOrList, CommandList, Joint, Member, Pipeline, She
 const BROKEN_PIPE: [i32; 2] = [141, 120];
 
 /// The status of what the command is about; `None` where there is no such thing.
-pub(super) fn own_status(script: &Script, exit_code: i32, pipe_status: &[i32]) -> Option<OwnStatus> {
-    let walk = Walk { script };
+pub(super) fn own_status(script: &AnalyzedScript, exit_code: i32, pipe_status: &[i32]) -> Option<OwnStatus> {
+    let walk = StatusWalk { script };
     let found = walk.list(&script.parsed.list, exit_code, pipe_status);
     // In a substitution, whose status is lost.
     let elsewhere =
@@ -34,13 +34,13 @@ fn worse(one: Option<OwnStatus>, other: Option<OwnStatus>) -> Option<OwnStatus> 
 }
 
 #[derive(Clone, Copy)]
-struct Walk<'s> {
-    script: &'s Script,
+struct StatusWalk<'s> {
+    script: &'s AnalyzedScript,
 }
 
 /// What is known of the status of a pipeline's members.
 #[derive(Clone, Copy)]
-enum Known<'s> {
+enum MemberStatuses<'s> {
     /// Of every member.
     All(&'s [i32]),
     /// Of the last member.
@@ -49,7 +49,7 @@ enum Known<'s> {
     Nothing,
 }
 
-impl<'s> Walk<'s> {
+impl<'s> StatusWalk<'s> {
     fn list(self, list: &CommandList, exit_code: i32, pipe_status: &[i32]) -> Option<OwnStatus> {
         let (last, before) = list.0.split_last()?;
         let mut found = None;
@@ -97,26 +97,26 @@ impl<'s> Walk<'s> {
             let is_last = at + 1 == chain.len();
             let ran_last = pipe_status.len() == pipeline.members.len() && (is_last || exit_code != 0);
             let known = match exit_code {
-                _ if pipeline.is_negated => Known::Nothing,
-                _ if ran_last => Known::All(pipe_status),
-                0 => Known::Last(0),
-                _ if pipe_status.is_empty() => Known::Last(exit_code),
+                _ if pipeline.is_negated => MemberStatuses::Nothing,
+                _ if ran_last => MemberStatuses::All(pipe_status),
+                0 => MemberStatuses::Last(0),
+                _ if pipe_status.is_empty() => MemberStatuses::Last(exit_code),
                 // Another pipeline of the chain failed: this one passed before it, or did not run.
-                _ => Known::Nothing,
+                _ => MemberStatuses::Nothing,
             };
             found = worse(found, self.pipeline(pipeline, known));
         }
         found
     }
 
-    fn pipeline(self, pipeline: &Pipeline, known: Known<'_>) -> Option<OwnStatus> {
+    fn pipeline(self, pipeline: &Pipeline, known: MemberStatuses<'_>) -> Option<OwnStatus> {
         let last = pipeline.members.len().saturating_sub(1);
         let mut found = None;
         for (at, member) in pipeline.members.iter().enumerate() {
             let status = match known {
-                Known::All(statuses) => statuses.get(at).copied(),
-                Known::Last(status) if at == last => Some(status),
-                Known::Last(_) | Known::Nothing => None,
+                MemberStatuses::All(statuses) => statuses.get(at).copied(),
+                MemberStatuses::Last(status) if at == last => Some(status),
+                MemberStatuses::Last(_) | MemberStatuses::Nothing => None,
             };
             let status = status.filter(|status| at == last || !BROKEN_PIPE.contains(status));
             found = worse(found, self.member(member, status));

@@ -87,11 +87,11 @@ pub(super) fn without_escapes(output: &str) -> Cow<'_, str> {
     ESCAPES.as_ref().map_or(Cow::Borrowed(output), |escapes| escapes.replace_all(output, ""))
 }
 
-static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
+static PATTERNS: LazyLock<Option<TestReportPatterns>> = LazyLock::new(|| {
     let table: Vec<ReportRow> = serde_json::from_str(include_str!("test_reports.json")).ok()?;
     let lines = RegexSet::new(table.iter().map(|row| &row.line)).ok()?;
-    let reports: Option<Vec<Report>> = table.into_iter().map(Report::new).collect();
-    Some(Patterns {
+    let reports: Option<Vec<ReportPattern>> = table.into_iter().map(ReportPattern::new).collect();
+    Some(TestReportPatterns {
         lines,
         reports: reports?,
         no_tests: Regex::new(r"(?m)^\?\s+\S+\s+\[no test files\]\r?$").ok()?,
@@ -100,10 +100,10 @@ static PATTERNS: LazyLock<Option<Patterns>> = LazyLock::new(|| {
     })
 });
 
-struct Patterns {
+struct TestReportPatterns {
     /// The lines of all `reports`, in their order: most lines of an output match none of them.
     lines: RegexSet,
-    reports: Vec<Report>,
+    reports: Vec<ReportPattern>,
     /// What a runner prints that found no test, and that is no summary: go, for a package.
     no_tests: Regex,
     /// `3 passed`
@@ -137,12 +137,12 @@ struct ReportRow {
     _examples: serde_json::Value,
 }
 
-struct Report {
+struct ReportPattern {
     row: ReportRow,
     line: Regex,
 }
 
-impl Report {
+impl ReportPattern {
     fn new(row: ReportRow) -> Option<Self> {
         Some(Self { line: Regex::new(&row.line).ok()?, row })
     }
@@ -150,14 +150,14 @@ impl Report {
 
 /// A row of the table in one output.
 struct Countable<'a> {
-    report: &'a Report,
+    report: &'a ReportPattern,
     /// Whether its figures say how many tests ran.
     is_countable: bool,
 }
 
 impl<'a> Countable<'a> {
     /// `None` if the row does not apply to the output.
-    fn of(report: &'a Report, output: &str) -> Option<Self> {
+    fn of(report: &'a ReportPattern, output: &str) -> Option<Self> {
         let holds = |text: &Option<String>| text.as_ref().is_none_or(|text| output.contains(text.as_str()));
         let ReportRow { needs, uncountable, uncountable_without, .. } = &report.row;
         holds(needs).then(|| Self { report, is_countable: !uncountable && holds(uncountable_without) })
@@ -200,16 +200,17 @@ impl Tally {
     }
 }
 
+/// How often tests passed, failed or were skipped, by the words of a report.
 #[derive(Debug, Default)]
-struct Words {
+struct LabelledCounts {
     passed: u64,
     failed: u64,
     skipped: u64,
 }
 
 /// The figures of a list, by the words beside them.
-fn words(list: &str) -> Words {
-    let mut words = Words::default();
+fn words(list: &str) -> LabelledCounts {
+    let mut words = LabelledCounts::default();
     let Some(patterns) = PATTERNS.as_ref() else { return words };
     let list = list.to_lowercase();
     let begins_with_figure = list.starts_with(|c: char| c.is_ascii_digit());

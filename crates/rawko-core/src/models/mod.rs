@@ -151,7 +151,7 @@ struct Group {
     of: String,
     /// The date on which the figures were last compared with the sources.
     as_of: String,
-    sources: Sources,
+    sources: FigureSources,
     wire: VendorWire,
     models: Vec<ModelRow>,
     /// Full names by short name, by service.
@@ -164,7 +164,7 @@ struct Group {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 // Most are for readers of the file; a test checks that what is needed is there.
 #[cfg_attr(not(test), expect(dead_code))]
-struct Sources {
+struct FigureSources {
     /// Of windows and longest responses.
     limits: Option<String>,
     prices: Option<String>,

@@ -9,7 +9,7 @@ fn the_table_can_be_read_and_says_where_it_comes_from() {
     for group in &groups {
         let is_date = |text: &str| text.len() == 10 && text.split('-').count() == 3;
         assert!(is_date(&group.as_of), "{}: {}", group.of, group.as_of);
-        let Sources { limits, prices, behaviour, aliases } = &group.sources;
+        let FigureSources { limits, prices, behaviour, aliases } = &group.sources;
         let given = [limits, prices, aliases].into_iter().flatten().chain(behaviour);
         assert!(given.clone().count() > 0, "{} has no source", group.of);
         assert!(given.clone().all(|source| source.starts_with("https://")), "{:?}", group.sources);

@@ -16,7 +16,7 @@ use super::open_effects::OpenEffects;
 use super::outcome::{EndedTask, LimitKind, Outcome, Status};
 use super::phase::asking;
 use super::prefix::SentPrefixes;
-use super::run::Run;
+use super::run::RunState;
 use super::task_state::TaskState;
 use crate::agent::execution::Execution;
 use crate::agent::prompt;
@@ -100,7 +100,7 @@ impl CarriedOver {
     }
 }
 
-impl Run {
+impl RunState {
     /// Begins the next task. Without meaning while the one before it has not ended.
     pub(super) fn next_task(
         &mut self,

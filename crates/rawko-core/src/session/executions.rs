@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::novelty::Progress;
+use super::novelty::ProgressLevel;
 use crate::facts::TreeInspection;
 use crate::machine::{Plan, StepStatus};
 
@@ -21,7 +21,7 @@ pub(super) enum PlanProgress {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Executions {
     /// What the calls of the current one have brought.
-    of_calls: Progress,
+    of_calls: ProgressLevel,
     /// Whether the tree at its end is one that there was not before, if it was inspected.
     new_tree: Option<bool>,
     /// Trees at the end of executions.
@@ -30,7 +30,7 @@ pub(super) struct Executions {
     had_plan: bool,
     /// The most plan steps that were ever settled, and what calls have brought since.
     settled: usize,
-    since_step: Progress,
+    since_step: ProgressLevel,
     /// The fewest steps that were ever open. A plan that grows with its settled steps comes no nearer to its end.
     fewest_open: Option<usize>,
     /// Whether the current one brought the plan further.
@@ -41,14 +41,14 @@ pub(super) struct Executions {
 
 impl Executions {
     /// A call of the current one brought this.
-    pub(super) fn brought(&mut self, progress: Progress) {
+    pub(super) fn brought(&mut self, progress: ProgressLevel) {
         self.of_calls = self.of_calls.max(progress);
         self.since_step = self.since_step.max(progress);
     }
 
     /// Whether the current one has changed something.
     pub(super) fn is_changing(&self) -> bool {
-        self.moved_plan || self.of_calls >= Progress::NewChange
+        self.moved_plan || self.of_calls >= ProgressLevel::NewChange
     }
 
     /// Executions in a row without progress.
@@ -74,7 +74,7 @@ impl Executions {
         let settled = plan.steps.iter().filter(|step| is_settled(step.status)).count();
         let open = plan.steps.len() - settled;
         let is_first = !plan.steps.is_empty() && !std::mem::replace(&mut self.had_plan, true);
-        let mut since_step = Progress::None;
+        let mut since_step = ProgressLevel::None;
         if settled > self.settled {
             self.settled = settled;
             since_step = std::mem::take(&mut self.since_step);
@@ -83,11 +83,11 @@ impl Executions {
         if is_first || has_fewer_open {
             self.fewest_open = Some(open);
         }
-        if !is_first && since_step == Progress::None {
+        if !is_first && since_step == ProgressLevel::None {
             return PlanProgress::None;
         }
         self.moved_plan = true;
-        if has_fewer_open && since_step >= Progress::NewChange {
+        if has_fewer_open && since_step >= ProgressLevel::NewChange {
             PlanProgress::FewerOpen
         } else {
             PlanProgress::Further
@@ -100,13 +100,14 @@ impl Executions {
         let is_progress = match of_calls {
             // What the tree shows does not matter.
             _ if std::mem::take(&mut self.moved_plan) => true,
-            Progress::None => false,
+            ProgressLevel::None => false,
             // Files that were changed in a way that cannot be seen in the calls.
-            Progress::NewOutput => new_tree == Some(true),
+            ProgressLevel::NewOutput => new_tree == Some(true),
             // What was written may have been taken back.
-            Progress::NewChange | Progress::NewPlace | Progress::Passed | Progress::Better => {
-                new_tree != Some(false)
-            }
+            ProgressLevel::NewChange
+            | ProgressLevel::NewPlace
+            | ProgressLevel::Passed
+            | ProgressLevel::Better => new_tree != Some(false),
         };
         self.without_progress += u32::from(!is_progress);
         is_progress

@@ -8,7 +8,7 @@ use super::effect::{Effect, TimerPurpose};
 use super::failing::FailingCalls;
 use super::loop_detector::LoopDetector;
 use super::open_effects::OpenEffects;
-use super::spend::{Refusal, Spend};
+use super::spend::{BudgetRefusal, Spend};
 use super::task_state::TaskState;
 use super::tree::TreeEvidence;
 use super::user_input::UserInput;
@@ -110,7 +110,7 @@ impl Ledger {
         mut request: ModelRequest,
         cache_key: Option<String>,
         reaction: &mut Reaction,
-    ) -> Result<EffectId, Refusal> {
+    ) -> Result<EffectId, BudgetRefusal> {
         let reservation = self.reserve(&request.purpose, choice, conversation.estimated_tokens())?;
         let id = self.open.issue(OpenEffect::ModelCall);
         self.detector.asked();

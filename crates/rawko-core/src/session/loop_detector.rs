@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use sha2::{Digest as _, Sha256};
 
 use super::executions::{Executions, PlanProgress};
-use super::novelty::{Novelty, Progress};
+use super::novelty::{Novelty, ProgressLevel};
 use super::stagnation::Stagnation;
 use crate::arbiter::Repetition;
 use crate::facts::{TreeInspection, Verification};
@@ -22,20 +22,20 @@ use crate::tool::{ToolAccess, ToolOutcome};
 
 /// How often something may repeat until agent and arbiter are warned, another agent must work, and the run stops.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Bounds {
+pub(super) struct RepetitionLimits {
     pub(super) nudge: u32,
     pub(super) change: u32,
     pub(super) stop: u32,
 }
 
 /// The same call with the same result on the same tree.
-const CALLS: Bounds = Bounds { nudge: 3, change: 6, stop: 9 };
+const CALLS: RepetitionLimits = RepetitionLimits { nudge: 3, change: 6, stop: 9 };
 /// The same switch of agents on the same tree and plan.
-const SWITCHES: Bounds = Bounds { nudge: 3, change: 5, stop: 7 };
+const SWITCHES: RepetitionLimits = RepetitionLimits { nudge: 3, change: 5, stop: 7 };
 /// Executions in a row that changed neither tree nor plan.
-const NO_PROGRESS: Bounds = Bounds { nudge: 4, change: 6, stop: 9 };
+const NO_PROGRESS: RepetitionLimits = RepetitionLimits { nudge: 4, change: 6, stop: 9 };
 /// The same failed verification of the same tree.
-const VERIFICATIONS: Bounds = Bounds { nudge: 2, change: 3, stop: 5 };
+const VERIFICATIONS: RepetitionLimits = RepetitionLimits { nudge: 2, change: 3, stop: 5 };
 
 /// The same failure of a check after different changes: rawko tells the agent. Runs that solved their task saw the same
 /// one four times.
@@ -60,16 +60,17 @@ pub(super) enum Alarm {
     Stop,
 }
 
-pub(super) type Fingerprint = [u8; 16];
+/// The digest of a text, or of several in their order.
+pub(super) type TextDigest = [u8; 16];
 
 /// What a run has done and how often.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct LoopDetector {
     /// How often each call was seen since the last news, and each switch since the last progress.
-    calls: BTreeMap<Fingerprint, u32>,
-    switches: BTreeMap<Fingerprint, u32>,
+    calls: BTreeMap<TextDigest, u32>,
+    switches: BTreeMap<TextDigest, u32>,
     /// Failed verifications by tree. Their tree is the real one: progress in anything else does not excuse them.
-    failed: BTreeMap<Fingerprint, u32>,
+    failed: BTreeMap<TextDigest, u32>,
     novelty: Novelty,
     /// After how many different changes the check that was run last has failed alike.
     alike: Option<u32>,
@@ -254,10 +255,10 @@ impl LoopDetector {
     }
 
     /// A call, or a check, brought this.
-    fn brought(&mut self, progress: Progress) {
+    fn brought(&mut self, progress: ProgressLevel) {
         self.executions.brought(progress);
         self.stagnation.brought(progress);
-        if progress > Progress::None {
+        if progress > ProgressLevel::None {
             self.learned();
         }
     }
@@ -268,7 +269,7 @@ impl LoopDetector {
         self.noticed = None;
     }
 
-    fn judge(&mut self, times: u32, bounds: Bounds, what: String) -> Alarm {
+    fn judge(&mut self, times: u32, bounds: RepetitionLimits, what: String) -> Alarm {
         let alarm = bounds.alarm(times);
         if alarm > Alarm::Calm {
             self.noticed = Some(Repetition { what, times, change_at: bounds.change, stop_at: bounds.stop });
@@ -277,13 +278,13 @@ impl LoopDetector {
     }
 }
 
-fn count(counts: &mut BTreeMap<Fingerprint, u32>, print: Fingerprint) -> u32 {
+fn count(counts: &mut BTreeMap<TextDigest, u32>, print: TextDigest) -> u32 {
     let times = counts.entry(print).or_default();
     *times += 1;
     *times
 }
 
-impl Bounds {
+impl RepetitionLimits {
     pub(super) fn alarm(self, times: u32) -> Alarm {
         match times {
             times if times >= self.stop => Alarm::Stop,
@@ -294,7 +295,7 @@ impl Bounds {
     }
 }
 
-fn switch(from: &str, to: &str) -> Fingerprint {
+fn switch(from: &str, to: &str) -> TextDigest {
     print(&["switch", from, to])
 }
 
@@ -311,14 +312,14 @@ fn no_progress_words() -> String {
 }
 
 /// The fingerprint of a list of texts. Lengths are included, so that no text can imitate the border between two.
-pub(super) fn print(parts: impl IntoIterator<Item: AsRef<str>>) -> Fingerprint {
+pub(super) fn print(parts: impl IntoIterator<Item: AsRef<str>>) -> TextDigest {
     let mut hash = Sha256::new();
     for part in parts {
         let part = part.as_ref();
         hash.update((part.len() as u64).to_le_bytes());
         hash.update(part.as_bytes());
     }
-    let mut print = Fingerprint::default();
+    let mut print = TextDigest::default();
     print.copy_from_slice(&hash.finalize()[..16]);
     print
 }
@@ -464,7 +465,7 @@ mod tests {
             (true, plan("again", &[Complete, Pending]), 1),
         ] {
             if worked {
-                detector.brought(Progress::NewOutput);
+                detector.brought(ProgressLevel::NewOutput);
             }
             detector.execution_ended(Some(&plan));
             assert_eq!(detector.executions.without_progress(), without_progress, "{plan:?}");

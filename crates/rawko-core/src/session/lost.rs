@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Reaction;
 use super::continuing::CarriedOver;
-use super::phase::Phase;
-use super::run::Run;
+use super::phase::RunPhase;
+use super::run::RunState;
 use crate::agent::execution::Execution;
 use crate::arbiter::fence;
 use crate::text::truncate;
@@ -142,7 +142,7 @@ impl Reaction {
     }
 }
 
-impl Run {
+impl RunState {
     /// Tells the conversations of what was lost, and the arbiter with its next question.
     pub(super) fn tell_lost(&mut self, lost: &Lost) {
         let Lost { jobs, work } = lost;
@@ -165,7 +165,7 @@ impl Run {
         };
         let current = self.phase.execution_mut().into_iter().chain(self.previous.as_deref_mut());
         current.chain(self.ledger.carried.executions()).for_each(tell);
-        if let (Phase::Asking(asking), Some(_)) = (&mut self.phase, work) {
+        if let (RunPhase::Asking(asking), Some(_)) = (&mut self.phase, work) {
             asking.ask_anew(&mut self.ledger);
         }
     }

@@ -45,7 +45,7 @@ pub use guard::GUARD_RULE;
 pub use lost::{Lost, LostJob, LostWork};
 pub use outcome::{EndedTask, LimitKind, Outcome, Status};
 pub use phase::{PhaseKind, phase_diagram};
-pub use spend::{Shared, SoFar};
+pub use spend::{SharedSpend, SoFar};
 pub use steering::Override;
 
 pub use crate::conversation::{ConversationId, ConversationLog};
@@ -64,13 +64,13 @@ use crate::setup::Setup;
 use crate::time::Timestamp;
 use crate::usage::Usage;
 use answer::OpenEffect;
-use phase::{Phase, Step};
-use run::Run;
+use phase::{ExecutionStage, RunPhase};
+use run::RunState;
 
 /// A session between two events.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Session {
-    run: Option<Run>,
+    run: Option<RunState>,
 }
 
 /// The result of applying one event.
@@ -98,7 +98,7 @@ impl Session {
     pub fn apply(&mut self, stamped: &Stamped) -> Reaction {
         match (&mut self.run, &stamped.event) {
             (None, Event::TaskStarted { task, setup, shared_events }) => {
-                let (run, reaction) = Run::start(stamped.at, task, setup, *shared_events);
+                let (run, reaction) = RunState::start(stamped.at, task, setup, *shared_events);
                 self.run = Some(run);
                 reaction
             }
@@ -112,7 +112,7 @@ impl Session {
     pub fn open_call(&self, effect: EffectId) -> Option<(String, ToolCall)> {
         let run = self.run.as_ref()?;
         match (&run.phase, run.ledger.open.get(effect)?) {
-            (Phase::Working(execution, Step::Tools), OpenEffect::ToolCall(slot)) => {
+            (RunPhase::Working(execution, ExecutionStage::Tools), OpenEffect::ToolCall(slot)) => {
                 Some((execution.agent().to_owned(), execution.calls.running(slot)?.call))
             }
             _ => None,
@@ -148,7 +148,7 @@ impl Session {
     #[must_use]
     pub fn waits_to_retry(&self) -> Option<(&ErrorInfo, u32)> {
         let run = self.run.as_ref()?;
-        let Phase::Retrying(phase) = &run.phase else { return None };
+        let RunPhase::Retrying(phase) = &run.phase else { return None };
         Some((phase.error(), run.ledger.failing.next_attempt()))
     }
 
@@ -156,7 +156,7 @@ impl Session {
     #[must_use]
     pub fn open_question(&self) -> Option<(EffectId, &ApprovalQuestion)> {
         let run = self.run.as_ref()?;
-        let Phase::Working(_, Step::Approving(step)) = &run.phase else { return None };
+        let RunPhase::Working(_, ExecutionStage::Approving(step)) = &run.phase else { return None };
         let id = run.ledger.open.ids().find(|id| run.ledger.open.get(*id) == Some(OpenEffect::Approval))?;
         Some((id, step.question()))
     }
@@ -173,7 +173,7 @@ impl Session {
 
     /// What this session shares with the one that it was forked from, once all of that has been applied.
     #[must_use]
-    pub fn shared(&self) -> Option<Shared> {
+    pub fn shared(&self) -> Option<SharedSpend> {
         self.run.as_ref()?.ledger.shared_part()
     }
 

@@ -11,7 +11,7 @@ use std::sync::LazyLock;
 use regex::{Captures, Regex};
 use serde_json::Value;
 
-use super::loop_detector::{Fingerprint, print, without_figures};
+use super::loop_detector::{TextDigest, print, without_figures};
 use crate::facts::{self, CommandFact, CommandResult, CommandRun};
 use crate::message::ToolCall;
 use crate::policy::BASH;
@@ -28,7 +28,7 @@ const REPLACED: &str = "old_string";
 
 /// How far a call got.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Progress {
+pub(super) enum ProgressLevel {
     /// Nothing.
     #[default]
     None,
@@ -48,13 +48,13 @@ pub(super) enum Progress {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Novelty {
     /// Files that were changed.
-    files: BTreeSet<Fingerprint>,
+    files: BTreeSet<TextDigest>,
     /// The phrases that were written into each file, or replaced.
-    phrases: BTreeSet<Fingerprint>,
+    phrases: BTreeSet<TextDigest>,
     /// Results, whatever call they came from.
-    results: BTreeSet<Fingerprint>,
+    results: BTreeSet<TextDigest>,
     /// Checks by their command.
-    checks: BTreeMap<Fingerprint, CheckRecord>,
+    checks: BTreeMap<TextDigest, CheckRecord>,
     /// Calls that wrote, and those of them that wrote new text.
     writes: u32,
     changes: u32,
@@ -63,9 +63,9 @@ pub(super) struct Novelty {
 /// What is known of one check.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct CheckRecord {
-    result: Fingerprint,
+    result: TextDigest,
     /// The same with its figures.
-    exact: Fingerprint,
+    exact: TextDigest,
     failed: bool,
     /// Whether it failed in a way that was not seen before, since it last passed.
     failed_anew: bool,
@@ -129,9 +129,9 @@ impl Novelty {
         call: &ToolCall,
         access: ToolAccess,
         outcome: &ToolOutcome,
-    ) -> (Progress, Option<u32>) {
+    ) -> (ProgressLevel, Option<u32>) {
         if outcome.is_error && outcome.exit_code.is_none() {
-            return (Progress::None, None);
+            return (ProgressLevel::None, None);
         }
         let writes = access == ToolAccess::Mutating
             && (WRITERS.contains(&call.name.as_str()) || !outcome.files_modified.is_empty());
@@ -146,39 +146,42 @@ impl Novelty {
         let changed = &outcome.named_files_changed;
         // What a check prints into a file is no work.
         let writes = ran.writes_text || (!ran.is_check && !changed.is_empty());
-        let wrote = if writes { self.wrote(input, changed) } else { Progress::None };
+        let wrote = if writes { self.wrote(input, changed) } else { ProgressLevel::None };
         self.writes += u32::from(ran.writes && !writes);
         let output = without_chance(&output(command, &outcome.content));
         let learned = self.learned(&output);
-        let (checked, alike) =
-            if ran.is_check { self.checked(command, &ran, &output, learned) } else { (Progress::None, None) };
+        let (checked, alike) = if ran.is_check {
+            self.checked(command, &ran, &output, learned)
+        } else {
+            (ProgressLevel::None, None)
+        };
         (wrote.max(checked).max(learned), alike)
     }
 
     /// The progress of a check that rawko ran itself.
-    pub(super) fn judge_check(&mut self, run: &CommandRun) -> Progress {
+    pub(super) fn judge_check(&mut self, run: &CommandRun) -> ProgressLevel {
         let output = without_chance(&run.output);
         let learned = self.learned(&output);
         self.checked(&run.command, &Ran::of_check(run), &output, learned).0
     }
 
     /// A text was written into `files`, where they are known.
-    fn wrote(&mut self, input: &Value, files: &[String]) -> Progress {
+    fn wrote(&mut self, input: &Value, files: &[String]) -> ProgressLevel {
         self.writes += 1;
         let unknown = [String::new()];
-        let mut progress = Progress::None;
+        let mut progress = ProgressLevel::None;
         for file in if files.is_empty() { &unknown } else { files } {
             let is_new_file = !file.is_empty() && self.files.insert(print([file]));
             let replaced = input.get(REPLACED).and_then(Value::as_str);
             let in_new_place = replaced.is_some_and(|text| self.take_in_text(file, text));
             let is_new_text = self.take_in(file, input);
             progress = progress.max(match (is_new_file || in_new_place, is_new_text) {
-                (true, _) => Progress::NewPlace,
-                (false, true) => Progress::NewChange,
-                (false, false) => Progress::None,
+                (true, _) => ProgressLevel::NewPlace,
+                (false, true) => ProgressLevel::NewChange,
+                (false, false) => ProgressLevel::None,
             });
         }
-        self.changes += u32::from(progress > Progress::None);
+        self.changes += u32::from(progress > ProgressLevel::None);
         progress
     }
 
@@ -215,8 +218,8 @@ impl Novelty {
         command: &str,
         ran: &Ran,
         output: &str,
-        learned: Progress,
-    ) -> (Progress, Option<u32>) {
+        learned: ProgressLevel,
+    ) -> (ProgressLevel, Option<u32>) {
         let failed = ran.failed;
         let exit = format!("{:?}", ran.exit_code);
         let checks = facts::checks_of(command);
@@ -232,7 +235,7 @@ impl Novelty {
             exact: print([exit.as_str(), output]),
             failed,
             failed_anew: failed
-                && (learned > Progress::None || before.is_some_and(|before| before.failed_anew)),
+                && (learned > ProgressLevel::None || before.is_some_and(|before| before.failed_anew)),
             alike: u32::from(failed),
             writes: self.writes,
             changes: self.changes,
@@ -240,31 +243,35 @@ impl Novelty {
             fewest_failed: ran.failed_tests.into_iter().chain(fewest_before).min(),
         };
         let progress = match before {
-            None => Progress::NewOutput,
+            None => ProgressLevel::NewOutput,
             // What differs is there by chance.
-            Some(before) if before.writes == now.writes && before.result != now.result => Progress::None,
-            Some(before) if passes_anew(&before, &now) => Progress::Passed,
-            Some(before) if fails_less(&before, &now, ran.failed_tests) => Progress::Better,
+            Some(before) if before.writes == now.writes && before.result != now.result => ProgressLevel::None,
+            Some(before) if passes_anew(&before, &now) => ProgressLevel::Passed,
+            Some(before) if fails_less(&before, &now, ran.failed_tests) => ProgressLevel::Better,
             Some(before) if before.result == now.result => {
                 now.alike = before.alike + u32::from(failed && before.changes != now.changes);
                 let has_other_figures = before.exact != now.exact && before.writes != now.writes;
-                if has_other_figures { Progress::NewOutput } else { Progress::None }
+                if has_other_figures { ProgressLevel::NewOutput } else { ProgressLevel::None }
             }
-            Some(before) if before.changes != now.changes => Progress::NewChange,
-            Some(_) => Progress::NewOutput,
+            Some(before) if before.changes != now.changes => ProgressLevel::NewChange,
+            Some(_) => ProgressLevel::NewOutput,
         };
         self.checks.insert(key, now);
         (progress, failed.then_some(now.alike))
     }
 
     /// A result: new if no call gave it before.
-    fn learned(&mut self, result: &str) -> Progress {
+    fn learned(&mut self, result: &str) -> ProgressLevel {
         let plain = without_figures(result);
         let mut says_something = false;
         let fingerprint = print(words(&plain).inspect(|word| {
             says_something = says_something || *word == "#" || word.contains(char::is_alphanumeric);
         }));
-        if says_something && self.results.insert(fingerprint) { Progress::NewOutput } else { Progress::None }
+        if says_something && self.results.insert(fingerprint) {
+            ProgressLevel::NewOutput
+        } else {
+            ProgressLevel::None
+        }
     }
 }
 
@@ -339,7 +346,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn bash(novelty: &mut Novelty, command: &str, exit: i32, output: &str) -> (Progress, Option<u32>) {
+    fn bash(novelty: &mut Novelty, command: &str, exit: i32, output: &str) -> (ProgressLevel, Option<u32>) {
         // As the tool sees it.
         let changed =
             command.split_once("> ").map(|(_, rest)| rest.split([' ', '\n']).next().unwrap_or_default());
@@ -352,7 +359,7 @@ mod tests {
         novelty.judge(&call("Bash", json!({ "command": command })), ToolAccess::Mutating, &outcome)
     }
 
-    fn write(novelty: &mut Novelty, path: &str, text: &str) -> Progress {
+    fn write(novelty: &mut Novelty, path: &str, text: &str) -> ProgressLevel {
         let input = json!({"file_path": path, "content": text});
         let outcome = ToolOutcome { files_modified: vec![path.to_owned()], ..ToolOutcome::ok("written") };
         novelty.judge(&call("Write", input), ToolAccess::Mutating, &outcome).0
@@ -364,9 +371,9 @@ mod tests {
 
     /// The progress that the second text counts as after the first.
     #[track_caller]
-    fn check_text(first: &str, second: &str, expected: Progress) {
+    fn check_text(first: &str, second: &str, expected: ProgressLevel) {
         let mut novelty = Novelty::default();
-        assert_eq!(write(&mut novelty, "a", first), Progress::NewPlace, "{first}");
+        assert_eq!(write(&mut novelty, "a", first), ProgressLevel::NewPlace, "{first}");
         assert_eq!(write(&mut novelty, "a", second), expected, "{first} / {second}");
     }
 
@@ -381,56 +388,86 @@ mod tests {
             ("one a\ntwo b\nthree c\n", "two b\nthree c\n"),
             ("id deadbeef01", "id 0badcafe"),
         ] {
-            check_text(first, second, Progress::None);
+            check_text(first, second, ProgressLevel::None);
         }
-        check_text("a = b;", "a = c;", Progress::NewChange);
-        check_text("if a < b {", "if a <= b {", Progress::NewChange);
+        check_text("a = b;", "a = c;", ProgressLevel::NewChange);
+        check_text("if a < b {", "if a <= b {", ProgressLevel::NewChange);
         let edit = |old: &str, new: &str| {
             call("Edit", json!({"file_path": "a", "old_string": old, "new_string": new}))
         };
         let mut novelty = Novelty::default();
         let ok = ToolOutcome { files_modified: vec!["a".into()], ..ToolOutcome::ok("done") };
         let mut judge = |call: ToolCall| novelty.judge(&call, ToolAccess::Mutating, &ok).0;
-        assert_eq!(judge(edit("let x = one();", "let x = two();")), Progress::NewPlace);
-        assert_eq!(judge(edit("let x = two();", "let x = one();")), Progress::None, "there and back");
-        assert_eq!(judge(edit("let x = one();", "let x = ten();")), Progress::NewChange, "its own words");
-        assert_eq!(judge(edit("unused line", "")), Progress::NewPlace, "something went");
-        assert_eq!(judge(edit("let y = z;", "let y = z;\nlet w;")), Progress::NewPlace, "something came");
-        assert_eq!(judge(edit("let y = z;", "let y = z;\nlet v;")), Progress::NewChange, "at the same place");
+        assert_eq!(judge(edit("let x = one();", "let x = two();")), ProgressLevel::NewPlace);
+        assert_eq!(judge(edit("let x = two();", "let x = one();")), ProgressLevel::None, "there and back");
+        assert_eq!(
+            judge(edit("let x = one();", "let x = ten();")),
+            ProgressLevel::NewChange,
+            "its own words"
+        );
+        assert_eq!(judge(edit("unused line", "")), ProgressLevel::NewPlace, "something went");
+        assert_eq!(
+            judge(edit("let y = z;", "let y = z;\nlet w;")),
+            ProgressLevel::NewPlace,
+            "something came"
+        );
+        assert_eq!(
+            judge(edit("let y = z;", "let y = z;\nlet v;")),
+            ProgressLevel::NewChange,
+            "at the same place"
+        );
     }
 
     #[test]
     fn a_command_is_judged_by_what_came_of_it() {
         let mut novelty = Novelty::default();
         let mut news = |command: &str, output: &str| bash(&mut novelty, command, 0, output).0;
-        assert_eq!(news("ls", "a.rs\nb.rs"), Progress::NewOutput);
-        assert_eq!(news("ls -a", "a.rs\nb.rs"), Progress::None, "another command, the same result");
-        assert_eq!(news("echo alpha", "alpha"), Progress::None, "it says what it was told to say");
-        assert_eq!(news("sleep 5", "(no output)"), Progress::None);
-        assert_eq!(news("date", "Mon 10:22:01"), Progress::NewOutput);
-        assert_eq!(news("date -u", "Mon 10:23:07"), Progress::None);
-        assert_eq!(news("cat > a.py <<'E'\nx = f()\nE", "(no output)"), Progress::NewPlace);
-        assert_eq!(news("cat > b.py <<'E'\nx = f()\nE", "(no output)"), Progress::NewPlace, "another file");
-        assert_eq!(news("echo 1 >> n", "(no output)"), Progress::NewPlace);
-        assert_eq!(news("echo 2 >> n", "(no output)"), Progress::None);
-        assert_eq!(news("echo more >> n", "(no output)"), Progress::NewChange, "other words, the same place");
+        assert_eq!(news("ls", "a.rs\nb.rs"), ProgressLevel::NewOutput);
+        assert_eq!(news("ls -a", "a.rs\nb.rs"), ProgressLevel::None, "another command, the same result");
+        assert_eq!(news("echo alpha", "alpha"), ProgressLevel::None, "it says what it was told to say");
+        assert_eq!(news("sleep 5", "(no output)"), ProgressLevel::None);
+        assert_eq!(news("date", "Mon 10:22:01"), ProgressLevel::NewOutput);
+        assert_eq!(news("date -u", "Mon 10:23:07"), ProgressLevel::None);
+        assert_eq!(news("cat > a.py <<'E'\nx = f()\nE", "(no output)"), ProgressLevel::NewPlace);
+        assert_eq!(
+            news("cat > b.py <<'E'\nx = f()\nE", "(no output)"),
+            ProgressLevel::NewPlace,
+            "another file"
+        );
+        assert_eq!(news("echo 1 >> n", "(no output)"), ProgressLevel::NewPlace);
+        assert_eq!(news("echo 2 >> n", "(no output)"), ProgressLevel::None);
+        assert_eq!(
+            news("echo more >> n", "(no output)"),
+            ProgressLevel::NewChange,
+            "other words, the same place"
+        );
     }
 
     #[test]
     fn a_check_counts_by_its_result_after_a_write() {
         let mut novelty = Novelty::default();
-        assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (Progress::NewOutput, Some(1)));
-        assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (Progress::None, Some(1)));
+        assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (ProgressLevel::NewOutput, Some(1)));
+        assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (ProgressLevel::None, Some(1)));
         for alike in 2..5 {
-            let news = if alike == 2 { Progress::NewPlace } else { Progress::NewChange };
+            let news = if alike == 2 { ProgressLevel::NewPlace } else { ProgressLevel::NewChange };
             assert_eq!(write(&mut novelty, "a", &format!("try {}", "x".repeat(alike as usize))), news);
-            assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (Progress::None, Some(alike)));
+            assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (ProgressLevel::None, Some(alike)));
         }
         write(&mut novelty, "a", "try 2");
-        assert_eq!(bash(&mut novelty, "make test", 1, "a failed, 2 left"), (Progress::NewChange, Some(1)));
+        assert_eq!(
+            bash(&mut novelty, "make test", 1, "a failed, 2 left"),
+            (ProgressLevel::NewChange, Some(1))
+        );
         write(&mut novelty, "a", "try 3");
-        assert_eq!(bash(&mut novelty, "make test", 1, "a failed, 1 left"), (Progress::NewOutput, Some(1)));
-        assert_eq!(bash(&mut novelty, "make test", 0, "ok").0, Progress::NewOutput, "nothing was written");
+        assert_eq!(
+            bash(&mut novelty, "make test", 1, "a failed, 1 left"),
+            (ProgressLevel::NewOutput, Some(1))
+        );
+        assert_eq!(
+            bash(&mut novelty, "make test", 0, "ok").0,
+            ProgressLevel::NewOutput,
+            "nothing was written"
+        );
     }
 
     /// Runs of one check, each after new text (`+`) or after a write without any (`.`), as exit status and output.
@@ -443,7 +480,7 @@ mod tests {
             .map(|(write_before, exit, output)| {
                 number += usize::from(*write_before == '+');
                 write(&mut novelty, "a", &format!("some {}", "y".repeat(number)));
-                bash(&mut novelty, "pytest", *exit, output).0 >= Progress::Passed
+                bash(&mut novelty, "pytest", *exit, output).0 >= ProgressLevel::Passed
             })
             .collect();
         assert_eq!(better, expected, "{runs:?}");
@@ -499,7 +536,7 @@ mod tests {
                 ..CommandRun::default()
             })
         };
-        assert_eq!([check(false), check(true)], [Progress::NewOutput, Progress::Passed]);
+        assert_eq!([check(false), check(true)], [ProgressLevel::NewOutput, ProgressLevel::Passed]);
     }
 
     #[test]
@@ -514,18 +551,28 @@ mod tests {
             let call = call("Bash", json!({ "command": command }));
             novelty.judge(&call, ToolAccess::Mutating, &outcome)
         };
-        assert_eq!(run("uv run pytest -q | tail -5", &[1, 0], "a failed"), (Progress::NewOutput, Some(1)));
-        assert_eq!(run("mv a.py b.py", &[], ""), (Progress::None, None), "no text, but a write");
-        assert_eq!(run("uv run pytest -q | tail -5", &[1, 0], "b failed"), (Progress::NewOutput, Some(1)));
-        assert_eq!(run("sed -i s/one/two/ a.py", &[], ""), (Progress::NewChange, None));
-        assert_eq!(run("uv run pytest -q | tail -5", &[1, 0], "b failed"), (Progress::None, Some(2)));
-        assert_eq!(run("mv b.py c.py", &[], ""), (Progress::None, None));
-        assert_eq!(run("uv run pytest -q | tail -5", &[0, 0], "b failed"), (Progress::Passed, None), "green");
+        assert_eq!(
+            run("uv run pytest -q | tail -5", &[1, 0], "a failed"),
+            (ProgressLevel::NewOutput, Some(1))
+        );
+        assert_eq!(run("mv a.py b.py", &[], ""), (ProgressLevel::None, None), "no text, but a write");
+        assert_eq!(
+            run("uv run pytest -q | tail -5", &[1, 0], "b failed"),
+            (ProgressLevel::NewOutput, Some(1))
+        );
+        assert_eq!(run("sed -i s/one/two/ a.py", &[], ""), (ProgressLevel::NewChange, None));
+        assert_eq!(run("uv run pytest -q | tail -5", &[1, 0], "b failed"), (ProgressLevel::None, Some(2)));
+        assert_eq!(run("mv b.py c.py", &[], ""), (ProgressLevel::None, None));
+        assert_eq!(
+            run("uv run pytest -q | tail -5", &[0, 0], "b failed"),
+            (ProgressLevel::Passed, None),
+            "green"
+        );
     }
 
     #[test]
     fn another_failure_without_new_text_is_no_change() {
-        use Progress::{NewOutput, Passed};
+        use ProgressLevel::{NewOutput, Passed};
         let mut novelty = Novelty::default();
         bash(&mut novelty, "make test", 1, "no rule");
         let progress = [(1, "ka lo"), (1, "mi"), (0, "nu"), (1, "pe")].map(|(exit, output)| {
@@ -549,7 +596,7 @@ mod tests {
         bash(&mut novelty, "make test", 1, "cannot open /tmp/Xa9kQ2LmTb");
         write(&mut novelty, "a", "new words here");
         let again = bash(&mut novelty, "make test", 1, "cannot open /tmp/qQQkTTmbzz");
-        assert_eq!(again, (Progress::None, Some(2)));
+        assert_eq!(again, (ProgressLevel::None, Some(2)));
     }
 
     #[test]
@@ -557,11 +604,14 @@ mod tests {
         let mut novelty = Novelty::default();
         let failed = ToolOutcome { is_error: true, ..ToolOutcome::ok("no such file: a") };
         let read = call("Read", json!({"file_path": "a"}));
-        assert_eq!(novelty.judge(&read, ToolAccess::ReadOnly, &failed).0, Progress::None);
+        assert_eq!(novelty.judge(&read, ToolAccess::ReadOnly, &failed).0, ProgressLevel::None);
         assert_eq!(
             novelty.judge(&read, ToolAccess::ReadOnly, &ToolOutcome::ok("text")).0,
-            Progress::NewOutput
+            ProgressLevel::NewOutput
         );
-        assert_eq!(novelty.judge(&read, ToolAccess::ReadOnly, &ToolOutcome::ok("text")).0, Progress::None);
+        assert_eq!(
+            novelty.judge(&read, ToolAccess::ReadOnly, &ToolOutcome::ok("text")).0,
+            ProgressLevel::None
+        );
     }
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ledger::Ledger;
-use super::spend::Shared;
+use super::spend::SharedSpend;
 use super::tree::Freshness;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::facts::{Proof, Verification};
@@ -93,7 +93,7 @@ pub struct Outcome {
     pub cost_usd: Option<f64>,
     /// What a fork shares with the session that it comes from; absent if it shares no work.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shared: Option<Shared>,
+    pub shared: Option<SharedSpend>,
     /// The files that the run changed: those that differ in the tree, by path, and those that tools wrote. Bounded.
     pub files_modified: Vec<String>,
     /// How many files it changed besides those, at least.

@@ -7,8 +7,8 @@
 use super::answer::{EffectAnswer, OpenEffect};
 use super::effect::TimerPurpose;
 use super::ledger::Ledger;
-use super::phase::{Phase, Step};
-use super::run::Run;
+use super::phase::{ExecutionStage, RunPhase};
+use super::run::RunState;
 use super::{EffectId, Reaction};
 use crate::note::Note;
 use crate::time::Timestamp;
@@ -63,7 +63,7 @@ impl Ledger {
     }
 }
 
-impl Run {
+impl RunState {
     pub(super) fn pause(&mut self, reaction: &mut Reaction) {
         self.ledger.user.pause = Some(Pause { since: self.ledger.now, still_since: None, held: Vec::new() });
         reaction.notes.push(Note::RunPaused);
@@ -75,7 +75,8 @@ impl Run {
             return Vec::new();
         };
         // These take their own wait off the working time.
-        let counts_itself = matches!(self.phase, Phase::Retrying(_) | Phase::Working(_, Step::Approving(_)));
+        let counts_itself =
+            matches!(self.phase, RunPhase::Retrying(_) | RunPhase::Working(_, ExecutionStage::Approving(_)));
         if let Some(still_since) = still_since.filter(|_| !counts_itself) {
             self.ledger.spend.waited(until.since(still_since));
         }

@@ -6,7 +6,7 @@ use super::effect::{Effect, TimerPurpose};
 use super::ledger::Ledger;
 use super::pause::HeldAnswer;
 use super::phase::verifying::Verifying;
-use super::phase::{Next, Phase};
+use super::phase::{FollowUp, RunPhase};
 use super::steering::decided_unasked;
 use super::{EffectId, Event, Reaction};
 use crate::agent::execution::Execution;
@@ -18,17 +18,17 @@ use crate::time::Timestamp;
 
 /// A run between two events.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Run {
+pub(super) struct RunState {
     pub(super) ledger: Ledger,
-    pub(super) phase: Phase,
+    pub(super) phase: RunPhase,
     /// The execution that ended last, in case the arbiter lets its agent continue.
     pub(super) previous: Option<Box<Execution>>,
 }
 
-impl Run {
+impl RunState {
     pub(super) fn start(at: Timestamp, task: &str, setup: &Setup, shared_events: u64) -> (Self, Reaction) {
         let ledger = Ledger::new(at, setup, shared_events);
-        let mut run = Self { ledger, phase: Phase::Idle, previous: None };
+        let mut run = Self { ledger, phase: RunPhase::Idle, previous: None };
         run.ledger.before_event(at);
         let mut reaction = Reaction::default();
         run.start_clock(setup, &mut reaction);
@@ -155,7 +155,7 @@ impl Run {
             {
                 if *answer == EffectAnswer::EffectLost {
                     self.ledger.restart_timer(purpose, after_ms, reaction);
-                    Next::Phase(phase)
+                    FollowUp::Phase(phase)
                 } else {
                     phase.on_deadline(purpose, &mut self.ledger, reaction)
                 }
@@ -193,15 +193,15 @@ impl Run {
     }
 
     /// Goes from phase to phase until one waits for the world.
-    pub(super) fn follow(&mut self, mut next: Next, reaction: &mut Reaction) {
+    pub(super) fn follow(&mut self, mut next: FollowUp, reaction: &mut Reaction) {
         loop {
             let event = match next {
-                Next::Phase(phase) => {
+                FollowUp::Phase(phase) => {
                     self.phase = phase;
                     return;
                 }
-                Next::Machine(event) => event,
-                Next::Ended { event, execution } => {
+                FollowUp::Machine(event) => event,
+                FollowUp::Ended { event, execution } => {
                     self.previous = execution;
                     event
                 }
@@ -218,14 +218,14 @@ impl Run {
     }
 
     /// One step of the machine, and the phase that it leads to. `None` if it enters no phase.
-    fn step(&mut self, event: &MachineEvent, reaction: &mut Reaction) -> Option<Next> {
+    fn step(&mut self, event: &MachineEvent, reaction: &mut Reaction) -> Option<FollowUp> {
         let mut next = None;
         for effect in self.transition(event, reaction) {
             match effect {
                 MachineEffect::Abandon { state } => self.leave(state, event, reaction),
                 MachineEffect::Finish { state } => self.finish(state, reaction),
                 effect => {
-                    next = Some(Phase::enter(effect, &mut self.previous, &mut self.ledger, reaction));
+                    next = Some(RunPhase::enter(effect, &mut self.previous, &mut self.ledger, reaction));
                 }
             }
         }
@@ -276,7 +276,7 @@ impl Run {
     }
 
     fn finish(&mut self, state: State, reaction: &mut Reaction) {
-        self.phase = Phase::Idle;
+        self.phase = RunPhase::Idle;
         self.ledger.user.pause = None;
         if self.ledger.user.words.are_unread() && state != State::Cancelled {
             reaction.warn("the run ended before an agent had read what you said last");

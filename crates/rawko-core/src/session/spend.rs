@@ -9,8 +9,8 @@ mod agent;
 mod budget;
 mod shared;
 
-pub(super) use budget::Refusal;
-pub use shared::{Shared, SoFar};
+pub(super) use budget::BudgetRefusal;
+pub use shared::{SharedSpend, SoFar};
 
 use std::collections::BTreeMap;
 

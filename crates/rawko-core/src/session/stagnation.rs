@@ -1,16 +1,16 @@
 //! How long a run may go on without progress, in model calls of any kind (`docs/tools.md#guards`): agents, arbiter, summaries. One clock over the whole run, which progress sets back; and one that only proven
 //! progress sets back, for changes in ever new places that come to nothing.
 
-use super::loop_detector::{Alarm, Bounds};
-use super::novelty::Progress;
+use super::loop_detector::{Alarm, RepetitionLimits};
+use super::novelty::ProgressLevel;
 use crate::arbiter::Repetition;
 
 /// Model calls in a row without progress. Useless work may begin with some changes in places of its own: with them, it ends
 /// within 150 calls.
-const IDLE: Bounds = Bounds { nudge: 60, change: 100, stop: 140 };
+const IDLE: RepetitionLimits = RepetitionLimits { nudge: 60, change: 100, stop: 140 };
 /// Model calls in a row without a better check, a settled step or an approval, whatever was changed where. Agents in
 /// recorded runs that solved their task made up to 189, without any check.
-const UNPROVEN: Bounds = Bounds { nudge: 190, change: 220, stop: 250 };
+const UNPROVEN: RepetitionLimits = RepetitionLimits { nudge: 190, change: 220, stop: 250 };
 
 /// How often a run is proven by what can be had for nothing: a check that passes, a call that is allowed. Fewer failures than
 /// ever, and fewer open steps than ever, have an end of their own.
@@ -19,14 +19,14 @@ const CHEAP_PROOFS: u32 = 10;
 /// The model calls since the last progress.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Stagnation {
-    idle: Clock,
-    unproven: Clock,
+    idle: CallStreak,
+    unproven: CallStreak,
     cheap_proofs: u32,
 }
 
 /// Model calls in a row, and the worst alarm that they have raised so far.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct Clock {
+struct CallStreak {
     calls: u32,
     raised: Alarm,
 }
@@ -39,12 +39,12 @@ impl Stagnation {
     }
 
     /// A call, or a check, brought this.
-    pub(super) fn brought(&mut self, progress: Progress) {
+    pub(super) fn brought(&mut self, progress: ProgressLevel) {
         match progress {
-            Progress::None | Progress::NewOutput | Progress::NewChange => {}
-            Progress::NewPlace => self.idle = Clock::default(),
-            Progress::Passed => self.proven_cheaply(),
-            Progress::Better => self.proven(),
+            ProgressLevel::None | ProgressLevel::NewOutput | ProgressLevel::NewChange => {}
+            ProgressLevel::NewPlace => self.idle = CallStreak::default(),
+            ProgressLevel::Passed => self.proven_cheaply(),
+            ProgressLevel::Better => self.proven(),
         }
     }
 
@@ -55,10 +55,10 @@ impl Stagnation {
 
     /// Something seems further: a check passes, or a call was allowed.
     pub(super) fn proven_cheaply(&mut self) {
-        self.idle = Clock::default();
+        self.idle = CallStreak::default();
         if self.cheap_proofs < CHEAP_PROOFS {
             self.cheap_proofs += 1;
-            self.unproven = Clock::default();
+            self.unproven = CallStreak::default();
         }
     }
 
@@ -90,8 +90,8 @@ impl Stagnation {
     }
 }
 
-impl Clock {
-    fn raise(&mut self, bounds: Bounds) -> Alarm {
+impl CallStreak {
+    fn raise(&mut self, bounds: RepetitionLimits) -> Alarm {
         match bounds.patience(self.calls) {
             alarm if alarm > self.raised || alarm == Alarm::Stop => {
                 self.raised = alarm;
@@ -102,7 +102,7 @@ impl Clock {
     }
 }
 
-impl Bounds {
+impl RepetitionLimits {
     /// The alarm of a clock: the checks run before another agent has to.
     fn patience(self, calls: u32) -> Alarm {
         match self.alarm(calls) {
@@ -124,7 +124,7 @@ mod tests {
 
     /// The calls after which each level is raised, when every call brings what `each` says.
     #[track_caller]
-    fn check(calls: u32, each: impl Fn(u32) -> Progress, expected: &[(u32, Alarm)]) {
+    fn check(calls: u32, each: impl Fn(u32) -> ProgressLevel, expected: &[(u32, Alarm)]) {
         let mut stagnation = Stagnation::default();
         let mut raised = Vec::new();
         for call in 1..=calls {
@@ -142,17 +142,17 @@ mod tests {
     fn each_level_is_raised_once_and_the_last_one_stands() {
         use Alarm::{Check, Nudge, Stop};
         let in_vain = [(60, Nudge), (100, Check), (140, Stop), (141, Stop)];
-        check(141, |_| Progress::None, &in_vain);
-        check(141, |_| Progress::NewOutput, &in_vain);
-        check(141, |_| Progress::NewChange, &in_vain);
-        check(250, |_| Progress::NewPlace, &[(190, Nudge), (220, Check), (250, Stop)]);
-        let now_and_then = |progress| move |call| if call % 59 == 0 { progress } else { Progress::None };
-        check(189, now_and_then(Progress::NewPlace), &[]);
-        check(1_000, now_and_then(Progress::Better), &[]);
+        check(141, |_| ProgressLevel::None, &in_vain);
+        check(141, |_| ProgressLevel::NewOutput, &in_vain);
+        check(141, |_| ProgressLevel::NewChange, &in_vain);
+        check(250, |_| ProgressLevel::NewPlace, &[(190, Nudge), (220, Check), (250, Stop)]);
+        let now_and_then = |progress| move |call| if call % 59 == 0 { progress } else { ProgressLevel::None };
+        check(189, now_and_then(ProgressLevel::NewPlace), &[]);
+        check(1_000, now_and_then(ProgressLevel::Better), &[]);
         // Ten times, and then no more.
         let last = 59 * 10;
         let in_the_end = [(last + 190, Nudge), (last + 220, Check), (last + 250, Stop)];
-        check(last + 250, now_and_then(Progress::Passed), &in_the_end);
+        check(last + 250, now_and_then(ProgressLevel::Passed), &in_the_end);
     }
 
     #[test]
@@ -160,11 +160,11 @@ mod tests {
         let mut stagnation = Stagnation::default();
         for _ in 0..189 {
             stagnation.asked();
-            stagnation.brought(Progress::NewPlace);
+            stagnation.brought(ProgressLevel::NewPlace);
         }
         assert_eq!(stagnation.noticed(), None);
         stagnation.asked();
-        stagnation.brought(Progress::NewPlace);
+        stagnation.brought(ProgressLevel::NewPlace);
         let noticed = stagnation.noticed().unwrap();
         assert_eq!((noticed.times, noticed.change_at, noticed.stop_at), (190, 220, 250));
         assert!(!noticed.what.contains("place"), "{noticed:?}");

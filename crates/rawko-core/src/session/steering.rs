@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::Reaction;
 use super::guard::GUARD_RULE;
 use super::ledger::Ledger;
-use super::run::{Run, forced};
+use super::run::{RunState, forced};
 use crate::agent::execution::Execution;
 use crate::machine::{Decision, MachineEvent, State};
 use crate::note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
@@ -100,7 +100,7 @@ impl UserWords {
     }
 }
 
-impl Run {
+impl RunState {
     /// Carries a command out, or says why it changes nothing. `request` is the name that its sender gave it.
     pub(super) fn overridden(&mut self, command: &Override, request: Option<&str>, reaction: &mut Reaction) {
         let ignored = self.refusal(command);

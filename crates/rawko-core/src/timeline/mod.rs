@@ -18,7 +18,7 @@ use crate::time::Timestamp;
 
 /// One entry of a timeline.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Entry {
+pub struct TimelineEntry {
     /// Sequence number of the journal's record that it comes from.
     pub record: u64,
     /// When it happened.
@@ -60,12 +60,12 @@ impl Timeline {
     }
 
     /// Applies the event of `record`, and gives what it means, in order.
-    pub fn apply(&mut self, record: u64, stamped: &Stamped) -> Vec<Entry> {
+    pub fn apply(&mut self, record: u64, stamped: &Stamped) -> Vec<TimelineEntry> {
         self.step(record, stamped).1
     }
 
     /// The same, with what the session wants done.
-    pub fn step(&mut self, record: u64, stamped: &Stamped) -> (Reaction, Vec<Entry>) {
+    pub fn step(&mut self, record: u64, stamped: &Stamped) -> (Reaction, Vec<TimelineEntry>) {
         if let Event::TaskStarted { shared_events, .. } = &stamped.event {
             self.shared_events = *shared_events;
         }
@@ -80,7 +80,8 @@ impl Timeline {
         facts.extend(self.led_to(&reaction));
         let shared = self.shared_events > 0;
         self.shared_events = self.shared_events.saturating_sub(1);
-        let entries = facts.into_iter().map(|fact| Entry { record, at: stamped.at, shared, fact }).collect();
+        let entries =
+            facts.into_iter().map(|fact| TimelineEntry { record, at: stamped.at, shared, fact }).collect();
         (reaction, entries)
     }
 

@@ -21,7 +21,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 pub(super) const DATA: &str = "/api/";
 
 /// What a request is checked against.
-pub(super) struct Guard {
+pub(super) struct RequestGuard {
     hosts: [String; 2],
     origins: [String; 2],
     token: String,
@@ -29,12 +29,12 @@ pub(super) struct Guard {
 
 /// Why a request is not answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Refused {
+pub(super) struct RejectedRequest {
     pub(super) status: StatusCode,
     pub(super) why: &'static str,
 }
 
-impl Guard {
+impl RequestGuard {
     pub(super) fn new(port: u16, token: String) -> Self {
         let hosts = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];
         let origins = hosts.each_ref().map(|host| format!("http://{host}"));
@@ -42,8 +42,8 @@ impl Guard {
     }
 
     /// Whether the request may be answered.
-    pub(super) fn check<B>(&self, request: &Request<B>) -> Result<(), Refused> {
-        let refused = |status, why| Err(Refused { status, why });
+    pub(super) fn check<B>(&self, request: &Request<B>) -> Result<(), RejectedRequest> {
+        let refused = |status, why| Err(RejectedRequest { status, why });
         let headers = request.headers();
         if request.method() != Method::GET {
             return refused(StatusCode::METHOD_NOT_ALLOWED, "only GET is answered");
@@ -102,7 +102,7 @@ mod tests {
 
     #[track_caller]
     fn check(method: &str, path: &str, headers: &[(&str, &str)], expected: u16) {
-        let guard = Guard::new(7, "secret".into());
+        let guard = RequestGuard::new(7, "secret".into());
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);

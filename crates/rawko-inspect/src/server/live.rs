@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::text::{bounded, plain};
-use crate::view::{Entry, FORMAT, SessionHead, SessionView, ViewBuilder, ViewLimits};
+use crate::view::{FORMAT, SessionEntry, SessionHead, SessionView, ViewBuilder, ViewLimits};
 
 /// How many sessions are kept.
 const KEPT: usize = 6;
@@ -44,7 +44,7 @@ impl From<JournalError> for Missing {
 /// What the journal does not say of a session.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Standing {
+pub(super) struct LiveStatus {
     /// Whether it runs.
     pub(super) status: SessionStatus,
     /// When the question is over with which it waits for a person.
@@ -60,13 +60,13 @@ pub(super) struct Standing {
 #[serde(rename_all = "camelCase")]
 struct SessionAnswer<'a> {
     format: u32,
-    standing: &'a Standing,
+    standing: &'a LiveStatus,
     head: &'a SessionHead,
-    entries: Vec<&'a Entry>,
+    entries: Vec<&'a SessionEntry>,
 }
 
 /// A session that is being looked at.
-struct Live {
+struct ViewedSession {
     view: Growing,
     /// Its decisions, and up to which record they are known.
     decisions: Option<(u64, Vec<Explanation>)>,
@@ -79,7 +79,7 @@ struct Growing {
 }
 
 /// A kept session, by its id.
-type Kept = (String, Arc<Mutex<Live>>);
+type KeptSession = (String, Arc<Mutex<ViewedSession>>);
 
 /// The sessions of one project.
 pub(super) struct Sessions {
@@ -87,7 +87,7 @@ pub(super) struct Sessions {
     /// Whose records were read for the list.
     checked: Mutex<CheckedJournals>,
     /// The one that was used last is the last.
-    kept: Mutex<VecDeque<Kept>>,
+    kept: Mutex<VecDeque<KeptSession>>,
     /// The session of which an entry was opened last, with its texts whole.
     whole: Mutex<Option<(String, Growing)>>,
 }
@@ -116,14 +116,14 @@ impl Sessions {
         found.map(|(_, path)| path).ok_or(Missing::Unknown)
     }
 
-    pub(super) fn standing(&self, id: &str, with_forks: bool) -> Result<Standing, Missing> {
+    pub(super) fn standing(&self, id: &str, with_forks: bool) -> Result<LiveStatus, Missing> {
         let info = self.store.info(id)?.ok_or(Missing::Unknown)?;
         let forks = match with_forks {
             true => self.store.list()?,
             false => Vec::new(),
         };
         let is_fork = |other: &SessionInfo| other.forked_from.as_ref().is_some_and(|from| from.session == id);
-        Ok(Standing {
+        Ok(LiveStatus {
             status: info.status,
             approval_until: info.approval_until,
             forks: forks.into_iter().filter(is_fork).map(|other| other.id).collect(),
@@ -147,8 +147,8 @@ impl Sessions {
         &self,
         id: &str,
         record: u64,
-        known: Option<&Standing>,
-    ) -> Result<Option<(u64, Standing, String)>, Missing> {
+        known: Option<&LiveStatus>,
+    ) -> Result<Option<(u64, LiveStatus, String)>, Missing> {
         // Forks are of interest when the page is opened; to look for them reads every journal's end.
         let mut standing = self.standing(id, false)?;
         if let Some(known) = known {
@@ -202,7 +202,7 @@ impl Sessions {
     }
 
     /// The session as it was read last.
-    fn live(&self, id: &str) -> Result<Arc<Mutex<Live>>, Missing> {
+    fn live(&self, id: &str) -> Result<Arc<Mutex<ViewedSession>>, Missing> {
         let mut kept = lock(&self.kept);
         if let Some(at) = kept.iter().position(|(known, _)| known == id)
             && let Some(found) = kept.remove(at)
@@ -212,7 +212,7 @@ impl Sessions {
             return Ok(live);
         }
         let view = Growing::open(&self.path(id)?, ViewLimits::default())?;
-        let live = Arc::new(Mutex::new(Live { view, decisions: None }));
+        let live = Arc::new(Mutex::new(ViewedSession { view, decisions: None }));
         kept.push_back((id.to_owned(), live.clone()));
         if kept.len() > KEPT {
             kept.pop_front();

@@ -27,7 +27,7 @@ use tokio::net::TcpListener;
 use tokio::sync::{Notify, Semaphore};
 
 use crate::diff::Mask;
-use guard::Guard;
+use guard::RequestGuard;
 use live::Sessions;
 
 /// Connections at a time. A browser opens six.
@@ -35,7 +35,7 @@ const CONNECTIONS: usize = 64;
 /// How long the head of a request may take.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-type Body = UnsyncBoxBody<Bytes, Infallible>;
+type ResponseBody = UnsyncBoxBody<Bytes, Infallible>;
 
 /// What is shown.
 pub struct InspectorOptions {
@@ -52,12 +52,12 @@ pub struct Inspector {
     listener: TcpListener,
     port: u16,
     token: String,
-    shared: Arc<Shared>,
+    shared: Arc<InspectorState>,
 }
 
 /// What all requests share.
-struct Shared {
-    guard: Guard,
+struct InspectorState {
+    guard: RequestGuard,
     sessions: Sessions,
     project: PathBuf,
     mask: Arc<Mask>,
@@ -75,9 +75,14 @@ impl Inspector {
         let token = hex(&bytes);
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         let port = listener.local_addr()?.port();
-        let guard = Guard::new(port, token.clone());
+        let guard = RequestGuard::new(port, token.clone());
         let sessions = Sessions::of_project(&project);
-        Ok(Self { listener, port, token, shared: Arc::new(Shared { guard, sessions, project, mask }) })
+        Ok(Self {
+            listener,
+            port,
+            token,
+            shared: Arc::new(InspectorState { guard, sessions, project, mask }),
+        })
     }
 
     /// The port.
@@ -141,7 +146,7 @@ impl Inspector {
 
 /// A connection, as the server tells it from others.
 #[derive(Default)]
-struct Connection {
+struct ClientConnection {
     /// Whether it has asked for something that it may have, or is over.
     is_known: AtomicBool,
     end: Notify,
@@ -149,12 +154,12 @@ struct Connection {
 
 /// The connections that have asked for nothing yet, the oldest first.
 #[derive(Default)]
-struct SilentConnections(VecDeque<Arc<Connection>>);
+struct SilentConnections(VecDeque<Arc<ClientConnection>>);
 
 impl SilentConnections {
-    fn add(&mut self) -> Arc<Connection> {
+    fn add(&mut self) -> Arc<ClientConnection> {
         self.0.retain(|connection| !connection.is_known.load(Ordering::Relaxed));
-        let connection = Arc::new(Connection::default());
+        let connection = Arc::new(ClientConnection::default());
         self.0.push_back(connection.clone());
         connection
     }
@@ -168,10 +173,10 @@ impl SilentConnections {
 }
 
 async fn answer(
-    shared: Arc<Shared>,
-    connection: &Connection,
+    shared: Arc<InspectorState>,
+    connection: &ClientConnection,
     request: Request<Incoming>,
-) -> Result<Response<Body>, Infallible> {
+) -> Result<Response<ResponseBody>, Infallible> {
     let checked = shared.guard.check(&request);
     if checked.is_ok() && guard::is_for_data(&request) {
         connection.is_known.store(true, Ordering::Relaxed);

@@ -11,14 +11,14 @@ use hyper::body::Frame;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Request, Response, StatusCode};
 use percent_encoding::percent_decode_str;
-use rawko::checkpoint::{Checkpoints, Span};
+use rawko::checkpoint::{Checkpoints, DiffRange};
 use rawko::journal::{SessionStatus, read};
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::guard::Refused;
-use super::live::{Missing, Sessions, Standing, json as to_json};
-use super::{Body, Shared};
+use super::guard::RejectedRequest;
+use super::live::{LiveStatus, Missing, Sessions, json as to_json};
+use super::{InspectorState, ResponseBody};
 use crate::assets::{ICON, STYLE, script};
 use crate::diff::DiffView;
 use crate::machine::MachineView;
@@ -38,7 +38,7 @@ const RESTING: Duration = Duration::from_secs(2);
 const SILENCE: Duration = Duration::from_secs(15);
 
 /// The answer to a request that may be answered.
-pub(super) async fn answer<B>(shared: &Arc<Shared>, request: &Request<B>) -> Response<Body> {
+pub(super) async fn answer<B>(shared: &Arc<InspectorState>, request: &Request<B>) -> Response<ResponseBody> {
     let path = request.uri().path();
     let parts: Option<Vec<String>> = path
         .split('/')
@@ -70,7 +70,7 @@ pub(super) async fn answer<B>(shared: &Arc<Shared>, request: &Request<B>) -> Res
 }
 
 /// The answer to a request that may not be answered.
-pub(super) fn refusal(refused: Refused) -> Response<Body> {
+pub(super) fn refusal(refused: RejectedRequest) -> Response<ResponseBody> {
     with_status(refused.status, text(JSON, json!({"error": refused.why}).to_string()))
 }
 
@@ -81,7 +81,7 @@ fn project(folder: &Path) -> String {
     json!({"name": name, "folder": whole}).to_string()
 }
 
-fn detail(shared: &Shared, id: &str, what: &str, number: usize) -> Result<String, Missing> {
+fn detail(shared: &InspectorState, id: &str, what: &str, number: usize) -> Result<String, Missing> {
     match what {
         "entries" => shared.sessions.entry(id, number),
         "decisions" => shared.sessions.decision(id, number),
@@ -89,8 +89,8 @@ fn detail(shared: &Shared, id: &str, what: &str, number: usize) -> Result<String
             let path = shared.sessions.path(id)?;
             let checkpoints = Checkpoints::of_journal(&shared.project, &path, &read(&path)?);
             let span = match u32::try_from(number) {
-                Ok(0) => Span::Session,
-                Ok(number) => Span::Execution(number),
+                Ok(0) => DiffRange::Session,
+                Ok(number) => DiffRange::Execution(number),
                 Err(_) => return Err(Missing::Unknown),
             };
             Ok(to_json(&DiffView::of(&checkpoints, span, DIFF, &*shared.mask)))
@@ -101,9 +101,9 @@ fn detail(shared: &Shared, id: &str, what: &str, number: usize) -> Result<String
 
 /// An answer that takes files to give: off the thread that serves the others.
 async fn data(
-    shared: &Arc<Shared>,
-    make: impl FnOnce(&Shared) -> Result<String, Missing> + Send + 'static,
-) -> Response<Body> {
+    shared: &Arc<InspectorState>,
+    make: impl FnOnce(&InspectorState) -> Result<String, Missing> + Send + 'static,
+) -> Response<ResponseBody> {
     let shared = shared.clone();
     match tokio::task::spawn_blocking(move || make(&shared)).await {
         Ok(Ok(json)) => text(JSON, json),
@@ -121,11 +121,11 @@ fn after<B>(request: &Request<B>) -> u64 {
 }
 
 /// What happens in a session, as server-sent events, until the client goes away.
-fn follow(shared: Arc<Shared>, id: String, after: u64) -> Response<Body> {
+fn follow(shared: Arc<InspectorState>, id: String, after: u64) -> Response<ResponseBody> {
     let (sender, receiver) = mpsc::channel(4);
     tokio::spawn(async move {
         let mut record = after;
-        let mut standing: Option<Standing> = None;
+        let mut standing: Option<LiveStatus> = None;
         let mut silent = Duration::ZERO;
         loop {
             let known = standing.clone();
@@ -164,7 +164,7 @@ fn follow(shared: Arc<Shared>, id: String, after: u64) -> Response<Body> {
     with_type("text/event-stream", StreamBody::new(frames).boxed_unsync())
 }
 
-fn missing(why: Missing) -> Response<Body> {
+fn missing(why: Missing) -> Response<ResponseBody> {
     let (status, message) = match why {
         Missing::Unknown => (StatusCode::NOT_FOUND, "there is no such thing".to_owned()),
         Missing::Unreadable(message) => (StatusCode::INTERNAL_SERVER_ERROR, crate::text::plain(&message)),
@@ -172,17 +172,17 @@ fn missing(why: Missing) -> Response<Body> {
     with_status(status, text(JSON, json!({"error": message}).to_string()))
 }
 
-fn text(kind: &'static str, text: impl Into<Bytes>) -> Response<Body> {
+fn text(kind: &'static str, text: impl Into<Bytes>) -> Response<ResponseBody> {
     with_type(kind, Full::new(text.into()).boxed_unsync())
 }
 
-fn with_type(kind: &'static str, body: Body) -> Response<Body> {
+fn with_type(kind: &'static str, body: ResponseBody) -> Response<ResponseBody> {
     let mut response = Response::new(body);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
     response
 }
 
-fn with_status(status: StatusCode, mut response: Response<Body>) -> Response<Body> {
+fn with_status(status: StatusCode, mut response: Response<ResponseBody>) -> Response<ResponseBody> {
     *response.status_mut() = status;
     response
 }

@@ -10,9 +10,9 @@ use rawko_core::session::{Effect, EffectId, Outcome, TimerPurpose as Timer};
 use rawko_core::timeline::{self, Fact, ModelCall, Timeline};
 use rawko_core::{Timestamp, Usage};
 
-use super::entry::{Beginning, CallState, Entry, EntryKind};
+use super::entry::{Beginning, CallState, EntryKind, SessionEntry};
 use super::{AgentView, ExecutionView, FORMAT, PathStep, SessionHead, SessionView, TaskView, ViewLimits};
-use crate::text::{Text, plain};
+use crate::text::{Excerpt, plain};
 
 /// Bytes of a task that the head of a view keeps.
 const TASK_BYTES: usize = 20_000;
@@ -24,7 +24,7 @@ const SUMMARY_BYTES: usize = 20_000;
 pub struct ViewBuilder {
     pub(super) limits: ViewLimits,
     pub(super) head: SessionHead,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<SessionEntry>,
     timeline: Timeline,
     /// The entries of effects that are not answered.
     pub(super) open: HashMap<EffectId, usize>,
@@ -60,7 +60,7 @@ impl ViewBuilder {
             shared_records: 0,
             forked_from: header.forked_from.clone(),
             project: None,
-            task: Text::of(&header.task, TASK_BYTES),
+            task: Excerpt::of(&header.task, TASK_BYTES),
             tasks: Vec::new(),
             agents: Vec::new(),
             state: State::Idle,
@@ -101,7 +101,7 @@ impl ViewBuilder {
         if shared {
             self.head.shared_records = seq;
         }
-        for timeline::Entry { fact, .. } in entries {
+        for timeline::TimelineEntry { fact, .. } in entries {
             self.fact(fact);
         }
         self.head.updated_at = stamped.at;
@@ -124,12 +124,12 @@ impl ViewBuilder {
 
     /// The entries so far.
     #[must_use]
-    pub fn entries(&self) -> &[Entry] {
+    pub fn entries(&self) -> &[SessionEntry] {
         &self.entries
     }
 
     /// The entries that a record after `record` began or changed.
-    pub fn changed_since(&self, record: u64) -> impl Iterator<Item = &Entry> {
+    pub fn changed_since(&self, record: u64) -> impl Iterator<Item = &SessionEntry> {
         self.entries.iter().filter(move |entry| entry.changed_by > record)
     }
 
@@ -140,21 +140,21 @@ impl ViewBuilder {
     }
 
     /// A text of the entry that is added next.
-    pub(super) fn text(&self, text: &str) -> Text {
+    pub(super) fn text(&self, text: &str) -> Excerpt {
         self.text_of(self.entries.len(), text)
     }
 
     /// A text of entry `number`.
-    pub(super) fn text_of(&self, number: usize, text: &str) -> Text {
+    pub(super) fn text_of(&self, number: usize, text: &str) -> Excerpt {
         let limit = if self.limits.whole == Some(number) { usize::MAX } else { self.limits.text };
-        Text::of(text, limit)
+        Excerpt::of(text, limit)
     }
 
     pub(super) fn add(&mut self, kind: EntryKind) -> usize {
         let number = self.entries.len();
         let execution = self.head.executions.last().map_or(0, |execution| execution.number);
         let Now { record, at, shared } = self.now;
-        self.entries.push(Entry { number, record, at, execution, shared, changed_by: record, kind });
+        self.entries.push(SessionEntry { number, record, at, execution, shared, changed_by: record, kind });
         number
     }
 
@@ -172,7 +172,7 @@ impl ViewBuilder {
 
     fn begin(&mut self, how: Beginning, task: Option<&str>) {
         if let Some(task) = task {
-            let task = Text::of(task, TASK_BYTES);
+            let task = Excerpt::of(task, TASK_BYTES);
             self.head.task = task.clone();
             self.head.tasks.push(TaskView { record: self.now.record, at: self.now.at, task });
         }
@@ -301,7 +301,7 @@ impl ViewBuilder {
             duration_ms: outcome.duration_ms,
         });
         self.end_execution();
-        let summary = Text::of(&words, SUMMARY_BYTES).text;
+        let summary = Excerpt::of(&words, SUMMARY_BYTES).text;
         let files_modified = outcome.files_modified.iter().map(|path| plain(path)).collect();
         self.head.outcome =
             Some(Outcome { verification: None, summary, agent_summary: None, files_modified, ..outcome });

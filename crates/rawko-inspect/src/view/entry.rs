@@ -9,12 +9,12 @@ use rawko_core::session::{DecisionPoint, DecisionSource, KeptMemory, Status};
 use rawko_core::{Timestamp, Usage};
 use serde::Serialize;
 
-use crate::text::Text;
+use crate::text::Excerpt;
 
-/// One entry.
+/// One entry of the list that a session is shown as.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Entry {
+pub struct SessionEntry {
     /// Its place in the list.
     pub number: usize,
     /// Sequence number of the record that began it.
@@ -45,7 +45,7 @@ pub enum EntryKind {
         how: Beginning,
         /// The task, where it is a new one.
         #[serde(skip_serializing_if = "Option::is_none")]
-        task: Option<Text>,
+        task: Option<Excerpt>,
     },
     /// The machine changed its state.
     State {
@@ -66,7 +66,7 @@ pub enum EntryKind {
         #[serde(skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
         /// The reason.
-        reason: Text,
+        reason: Excerpt,
         /// Who decided.
         source: DecisionSource,
         /// The rule, where one decided.
@@ -100,7 +100,7 @@ pub enum EntryKind {
         answer: Option<ModelAnswer>,
         /// Why it failed.
         #[serde(skip_serializing_if = "Option::is_none")]
-        error: Option<Text>,
+        error: Option<Excerpt>,
         /// Its tokens, once it has used some.
         #[serde(skip_serializing_if = "Option::is_none")]
         usage: Option<Usage>,
@@ -120,7 +120,7 @@ pub enum EntryKind {
         /// The call in one line: a command, a path.
         title: String,
         /// The arguments.
-        input: Text,
+        input: Excerpt,
         /// How far it is.
         state: CallState,
         /// Whether the policy allowed it.
@@ -182,7 +182,7 @@ pub enum EntryKind {
         checkpoint: Option<String>,
         /// Why it could not be saved.
         #[serde(skip_serializing_if = "Option::is_none")]
-        problem: Option<Text>,
+        problem: Option<Excerpt>,
     },
     /// The verification commands ran, or are running.
     Verification {
@@ -204,14 +204,14 @@ pub enum EntryKind {
         /// Whether something is wrong.
         warning: bool,
         /// The words.
-        text: Text,
+        text: Excerpt,
     },
     /// The task ended.
     End {
         /// How.
         status: Status,
         /// What was achieved, or why not.
-        summary: Text,
+        summary: Excerpt,
         /// Cost of the task in US dollars; absent where a price is not known.
         #[serde(skip_serializing_if = "Option::is_none")]
         cost_usd: Option<f64>,
@@ -257,10 +257,10 @@ pub enum CallState {
 #[serde(rename_all = "camelCase")]
 pub struct ModelAnswer {
     /// What it wrote.
-    pub text: Text,
+    pub text: Excerpt,
     /// What it thought, as far as its provider reveals it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub thinking: Option<Text>,
+    pub thinking: Option<Excerpt>,
     /// The tools that it called.
     pub tools: Vec<String>,
     /// Why it ended.
@@ -275,7 +275,7 @@ pub struct ModelAnswer {
 #[serde(rename_all = "camelCase")]
 pub struct ToolResult {
     /// What the agent got.
-    pub content: Text,
+    pub content: Excerpt,
     /// Whether the call failed.
     pub is_error: bool,
     /// Exit status of the program, if one was run.

@@ -14,9 +14,9 @@ use rawko_core::{Timestamp, Usage};
 use serde::Serialize;
 
 pub use builder::ViewBuilder;
-pub use entry::{Beginning, CallState, Entry, EntryKind, ModelAnswer, ToolResult, VerificationView};
+pub use entry::{Beginning, CallState, EntryKind, ModelAnswer, SessionEntry, ToolResult, VerificationView};
 
-use crate::text::Text;
+use crate::text::Excerpt;
 
 /// Version of the JSON.
 pub const FORMAT: u32 = 1;
@@ -46,7 +46,7 @@ pub struct SessionView {
     /// What is true of the whole session.
     pub head: SessionHead,
     /// What happened, in order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<SessionEntry>,
 }
 
 impl SessionView {
@@ -85,7 +85,7 @@ pub struct SessionHead {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<String>,
     /// The present task.
-    pub task: Text,
+    pub task: Excerpt,
     /// The tasks, oldest first.
     pub tasks: Vec<TaskView>,
     /// The agents that can be selected.
@@ -126,7 +126,7 @@ pub struct TaskView {
     /// When it began.
     pub at: Timestamp,
     /// The task in the user's words.
-    pub task: Text,
+    pub task: Excerpt,
 }
 
 /// An agent.

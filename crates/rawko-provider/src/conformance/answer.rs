@@ -15,7 +15,7 @@ use crate::draft::parse_input;
 use crate::provider::{ProviderEvent, ProviderSession};
 
 /// The end of an answer.
-pub(super) type Answer = Result<(Message, Usage, StopReason), ErrorInfo>;
+pub(super) type Completion = Result<(Message, Usage, StopReason), ErrorInfo>;
 
 /// A request with two tools.
 pub(super) fn request(model: &str, messages: Vec<Arc<Message>>) -> ModelRequest {
@@ -61,10 +61,13 @@ struct Streamed {
 ///
 /// # Errors
 /// In words, what in the stream is against the contract.
-pub(super) async fn ask(session: &mut dyn ProviderSession, request: ModelRequest) -> Result<Answer, String> {
+pub(super) async fn ask(
+    session: &mut dyn ProviderSession,
+    request: ModelRequest,
+) -> Result<Completion, String> {
     let mut stream = session.send(request);
     let mut streamed = Streamed::default();
-    let mut end: Option<Answer> = None;
+    let mut end: Option<Completion> = None;
     while let Some(event) = stream.next().await {
         if let Some(end) = &end {
             return Err(format!("{event:?} came after the last event, {end:?}"));

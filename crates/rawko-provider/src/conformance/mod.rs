@@ -25,7 +25,7 @@ use std::time::Duration;
 use crate::provider::Provider;
 use crate::scripted::{Script, ScriptedReply};
 
-use answer::{Answer, ask};
+use answer::{Completion, ask};
 
 /// How long a provider may take for one rule.
 const LIMIT: Duration = Duration::from_secs(20);

@@ -11,7 +11,7 @@ use rawko_core::usage::Usage;
 use serde_json::{Value, json};
 
 use super::answer::request;
-use super::{Answer, ScriptedReply, Subject, ask};
+use super::{Completion, ScriptedReply, Subject, ask};
 use crate::scripted::{ScriptedCall, ScriptedError};
 
 /// How long a provider may go on with a request after its stream was dropped.
@@ -232,7 +232,7 @@ impl Talk {
         }
     }
 
-    async fn ask(&mut self) -> Result<Answer, String> {
+    async fn ask(&mut self) -> Result<Completion, String> {
         ask(&mut *self.session, request(&self.model, self.messages.clone())).await
     }
 

@@ -60,7 +60,7 @@ impl<'a> SearchTool<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum OfferedTool<'a> {
+enum ResponsesTool<'a> {
     Search(SearchTool<'a>),
     Function(FunctionTool<'a>),
 }
@@ -118,9 +118,9 @@ pub(super) fn head(
                 parameters: accepted(&spec.input_schema),
                 strict: false,
             })
-            .map(OfferedTool::Function);
-        let search = search.map(|search| OfferedTool::Search(SearchTool::of(search)));
-        let tools: Vec<OfferedTool<'_>> = search.into_iter().chain(own).collect();
+            .map(ResponsesTool::Function);
+        let search = search.map(|search| ResponsesTool::Search(SearchTool::of(search)));
+        let tools: Vec<ResponsesTool<'_>> = search.into_iter().chain(own).collect();
         head.fixed("tools", &tools)?;
     }
     if !request.system.trim().is_empty() {
@@ -131,22 +131,22 @@ pub(super) fn head(
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Item<'a> {
-    Message { role: &'static str, content: [Part<'a>; 1] },
+enum InputItem<'a> {
+    Message { role: &'static str, content: [ContentPart<'a>; 1] },
     FunctionCall { call_id: Cow<'a, str>, name: &'a str, arguments: String },
-    FunctionCallOutput { call_id: Cow<'a, str>, output: Output<'a> },
+    FunctionCallOutput { call_id: Cow<'a, str>, output: FunctionOutput<'a> },
 }
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Output<'a> {
+enum FunctionOutput<'a> {
     Text(&'a str),
-    Parts(Vec<Part<'a>>),
+    Parts(Vec<ContentPart<'a>>),
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Part<'a> {
+enum ContentPart<'a> {
     InputText {
         text: &'a str,
     },
@@ -191,17 +191,17 @@ pub(super) fn message(
                 None => continue,
             },
             Content::Image(image) => {
-                serde_json::to_vec(&Item::Message { role: "user", content: [picture(image)] })?
+                serde_json::to_vec(&InputItem::Message { role: "user", content: [picture(image)] })?
             }
             // Only the Messages API has this.
             Content::RedactedThinking { .. } => continue,
-            Content::ToolUse(call) => serde_json::to_vec(&Item::FunctionCall {
+            Content::ToolUse(call) => serde_json::to_vec(&InputItem::FunctionCall {
                 call_id: ids.of(&call.id),
                 name: &call.name,
                 arguments: serde_json::to_string(&call.input)?,
             })?,
             Content::ToolResult { tool_use_id, content, images, .. } => {
-                serde_json::to_vec(&Item::FunctionCallOutput {
+                serde_json::to_vec(&InputItem::FunctionCallOutput {
                     call_id: ids.of(tool_use_id),
                     output: output(content, images),
                 })?
@@ -225,25 +225,28 @@ fn annotations(content: &Content) -> Option<&RawValue> {
     }
 }
 
-fn text_item<'a>(role: Role, text: &'a str, annotations: Option<&'a RawValue>) -> Item<'a> {
+fn text_item<'a>(role: Role, text: &'a str, annotations: Option<&'a RawValue>) -> InputItem<'a> {
     match role {
-        Role::User => Item::Message { role: "user", content: [Part::InputText { text }] },
+        Role::User => InputItem::Message { role: "user", content: [ContentPart::InputText { text }] },
         Role::Assistant => {
-            Item::Message { role: "assistant", content: [Part::OutputText { text, annotations }] }
+            InputItem::Message { role: "assistant", content: [ContentPart::OutputText { text, annotations }] }
         }
     }
 }
 
-fn picture<'a>(image: &Image) -> Part<'a> {
-    Part::InputImage { image_url: format!("data:{};base64,{}", image.media_type, image.data), detail: "auto" }
+fn picture<'a>(image: &Image) -> ContentPart<'a> {
+    ContentPart::InputImage {
+        image_url: format!("data:{};base64,{}", image.media_type, image.data),
+        detail: "auto",
+    }
 }
 
-fn output<'a>(text: &'a str, images: &'a [Image]) -> Output<'a> {
+fn output<'a>(text: &'a str, images: &'a [Image]) -> FunctionOutput<'a> {
     if images.is_empty() {
-        return Output::Text(text);
+        return FunctionOutput::Text(text);
     }
-    let text = (!text.is_empty()).then_some(Part::InputText { text });
-    Output::Parts(text.into_iter().chain(images.iter().map(picture)).collect())
+    let text = (!text.is_empty()).then_some(ContentPart::InputText { text });
+    FunctionOutput::Parts(text.into_iter().chain(images.iter().map(picture)).collect())
 }
 
 /// The reasoning item that a signature is; `None` for signatures of other wires, which are no JSON objects.

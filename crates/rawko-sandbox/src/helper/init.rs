@@ -17,31 +17,31 @@ use rustix::process::{
 };
 
 use super::{FAILED, StepResult, during, report, rights, view};
-use crate::control::Report;
-use crate::plan::{Network, Plan, Wall};
+use crate::control::HelperReport;
+use crate::plan::{ConfinementPlan, Network, Wall};
 use crate::sys;
 
 /// How long a process that was asked to end has before it is killed.
 pub(super) const GRACE: Duration = Duration::from_secs(2);
 
 /// Runs the command to its end and leaves with its exit status.
-pub(super) fn run(plan: &Plan, socket: &UnixStream, signals: &OwnedFd, command: &[OsString]) -> ! {
+pub(super) fn run(plan: &ConfinementPlan, socket: &UnixStream, signals: &OwnedFd, command: &[OsString]) -> ! {
     let code = prepare(plan).and_then(|()| start(plan, command)).map_or_else(
         |what| {
-            report(socket, &Report::Failed { what });
+            report(socket, &HelperReport::Failed { what });
             FAILED
         },
         |pid| {
             let status = wait_for(pid, socket, signals);
             let leftovers = end_leftovers();
-            report(socket, &Report::Ended { code: status.code(), signal: status.signal(), leftovers });
+            report(socket, &HelperReport::Ended { code: status.code(), signal: status.signal(), leftovers });
             status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(libc::SIGKILL))
         },
     );
     sys::exit_now(code)
 }
 
-fn prepare(plan: &Plan) -> StepResult<()> {
+fn prepare(plan: &ConfinementPlan) -> StepResult<()> {
     // The process outside is the only one of its thread group, so this signal means its death.
     during("tying the two processes together", set_parent_process_death_signal(Some(Signal::KILL)))?;
     // Without a terminal: `/dev/tty` is that of the session.
@@ -56,7 +56,7 @@ fn prepare(plan: &Plan) -> StepResult<()> {
     rights::give_up(plan)
 }
 
-fn start(plan: &Plan, command: &[OsString]) -> StepResult<Pid> {
+fn start(plan: &ConfinementPlan, command: &[OsString]) -> StepResult<Pid> {
     let mut command = command_of(plan, command)?;
     // The command's own one is there. Another folder that the variable names may be read-only.
     if std::env::var_os("TMPDIR").is_some() {
@@ -68,7 +68,7 @@ fn start(plan: &Plan, command: &[OsString]) -> StepResult<Pid> {
 }
 
 /// The command with its input, and with the variables that name the proxy.
-pub(super) fn command_of(plan: &Plan, command: &[OsString]) -> StepResult<Command> {
+pub(super) fn command_of(plan: &ConfinementPlan, command: &[OsString]) -> StepResult<Command> {
     let (program, arguments) = command.split_first().ok_or("there is no command")?;
     let mut command = Command::new(program);
     command.args(arguments);

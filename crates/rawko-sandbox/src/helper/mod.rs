@@ -26,8 +26,8 @@ use rustix::thread::{
     CapabilitySet, LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe,
 };
 
-use crate::control::{MAX_PLAN, Report, VERSION, receive_with, send_with};
-use crate::plan::{Network, Plan, Wall};
+use crate::control::{HelperReport, MAX_PLAN, VERSION, receive_with, send_with};
+use crate::plan::{ConfinementPlan, Network, Wall};
 use crate::sys::{self, Side};
 
 /// The helper's own exit status where the sandbox could not be made. The report says why.
@@ -61,7 +61,7 @@ pub(crate) fn run(command: Vec<OsString>, threads: usize) -> ! {
             ),
         ),
         Ok(socket) => begin(&socket, &command).unwrap_or_else(|what| {
-            report(&socket, &Report::Failed { what });
+            report(&socket, &HelperReport::Failed { what });
             FAILED
         }),
         Err(_) => FAILED,
@@ -71,7 +71,7 @@ pub(crate) fn run(command: Vec<OsString>, threads: usize) -> ! {
 
 /// Says that this program cannot be the helper, and ends.
 fn unfit(socket: &UnixStream, why: String) -> ! {
-    report(socket, &Report::Unfit { why });
+    report(socket, &HelperReport::Unfit { why });
     sys::exit_now(FAILED)
 }
 
@@ -91,7 +91,7 @@ fn own_stdin() -> io::Result<UnixStream> {
 }
 
 /// Tells the parent. It may be gone: then the command ends anyway.
-fn report(mut socket: &UnixStream, report: &Report) {
+fn report(mut socket: &UnixStream, report: &HelperReport) {
     if let Ok(mut line) = serde_json::to_vec(report) {
         line.push(b'\n');
         let _ = socket.write_all(&line);
@@ -99,7 +99,7 @@ fn report(mut socket: &UnixStream, report: &Report) {
 }
 
 /// Reads the plan, and what came with it: the namespaces of an earlier command if there are some, and a descriptor to keep.
-fn read_plan(mut socket: &UnixStream) -> io::Result<(Plan, Vec<OwnedFd>, Option<OwnedFd>)> {
+fn read_plan(mut socket: &UnixStream) -> io::Result<(ConfinementPlan, Vec<OwnedFd>, Option<OwnedFd>)> {
     let mut head = [0; 5];
     let (read, mut shared) = receive_with(socket, &mut head)?;
     if read != head.len() {
@@ -117,7 +117,7 @@ fn read_plan(mut socket: &UnixStream) -> io::Result<(Plan, Vec<OwnedFd>, Option<
 }
 
 /// The plan of a program of this version. What another version means by a plan is not known.
-fn plan_of(socket: &UnixStream, sent: &[u8]) -> io::Result<Plan> {
+fn plan_of(socket: &UnixStream, sent: &[u8]) -> io::Result<ConfinementPlan> {
     let end = sent.iter().position(|byte| *byte == b'\n').unwrap_or_default();
     let (version, plan) = sent.split_at(end);
     if version != VERSION.as_bytes() {
@@ -189,7 +189,7 @@ fn own_namespace(name: &str) -> StepResult<OwnedFd> {
 
 /// Tells the parent that the network and the base are there.
 fn tell_ready(socket: &UnixStream, descriptors: Vec<BorrowedFd<'_>>) -> StepResult<()> {
-    let mut line = during("reporting", serde_json::to_vec(&Report::Ready))?;
+    let mut line = during("reporting", serde_json::to_vec(&HelperReport::Ready))?;
     line.push(b'\n');
     during("reporting", send_with(socket, &line, &descriptors))
 }

@@ -15,7 +15,7 @@ use rustix::thread::{
 
 use super::seccomp::Sockets;
 use super::{StepResult, during, seccomp, visible};
-use crate::plan::{Network, Plan, Step, Wall};
+use crate::plan::{ConfinementPlan, Network, ViewStep, Wall};
 use crate::sys::landlock_version;
 
 /// What a process of the user root may need for files of other users. It holds inside the namespace alone.
@@ -30,7 +30,7 @@ const OF_ROOT: CapabilitySet = CapabilitySet::CHOWN
 const HOLDS_PORTS: i32 = 4;
 
 /// Gives them up.
-pub(super) fn give_up(plan: &Plan) -> StepResult<()> {
+pub(super) fn give_up(plan: &ConfinementPlan) -> StepResult<()> {
     limit(Resource::Core, 0)?;
     limit(Resource::Nproc, plan.max_processes)?;
     drop_capabilities(&plan.wall)?;
@@ -95,22 +95,22 @@ const NEWEST: ABI = ABI::V6;
 
 /// The second wall around files: writing only where it is granted, also if a mount could be undone. Where there is no
 /// Landlock, there are only the mounts.
-fn restrict_writing(plan: &Plan) -> RuleResult {
+fn restrict_writing(plan: &ConfinementPlan) -> RuleResult {
     let fixed = ["/tmp", "/var/tmp", "/dev", "/proc/self"].map(PathBuf::from);
     let writable: Vec<PathBuf> = plan
         .steps()
         .filter_map(|step| match step {
-            Step::Grant(place) | Step::Layer { folder: place, .. } | Step::Private { place, .. } => {
-                Some(place.clone())
-            }
-            Step::Cover(_)
-            | Step::Show(_)
-            | Step::Link { .. }
-            | Step::Protect(_)
-            | Step::Pin(_)
-            | Step::Hide(_)
-            | Step::Placeholders { .. }
-            | Step::Text { .. } => None,
+            ViewStep::Grant(place)
+            | ViewStep::Layer { folder: place, .. }
+            | ViewStep::Private { place, .. } => Some(place.clone()),
+            ViewStep::Cover(_)
+            | ViewStep::Show(_)
+            | ViewStep::Link { .. }
+            | ViewStep::Protect(_)
+            | ViewStep::Pin(_)
+            | ViewStep::Hide(_)
+            | ViewStep::Placeholders { .. }
+            | ViewStep::Text { .. } => None,
         })
         .chain(fixed)
         .collect();
@@ -121,21 +121,21 @@ fn restrict_writing(plan: &Plan) -> RuleResult {
 }
 
 /// The only wall: reading, writing, signals and the network.
-fn restrict_all(plan: &Plan) -> RuleResult {
+fn restrict_all(plan: &ConfinementPlan) -> RuleResult {
     let fixed = visible::DEVICES.map(PathBuf::from).into_iter().chain([plan.temporary.clone()]);
     let writable: Vec<PathBuf> = plan
         .steps()
         .filter_map(|step| match step {
-            Step::Grant(place) | Step::Private { content: place, .. } => Some(place.clone()),
-            Step::Cover(_)
-            | Step::Show(_)
-            | Step::Link { .. }
-            | Step::Layer { .. }
-            | Step::Protect(_)
-            | Step::Pin(_)
-            | Step::Hide(_)
-            | Step::Placeholders { .. }
-            | Step::Text { .. } => None,
+            ViewStep::Grant(place) | ViewStep::Private { content: place, .. } => Some(place.clone()),
+            ViewStep::Cover(_)
+            | ViewStep::Show(_)
+            | ViewStep::Link { .. }
+            | ViewStep::Layer { .. }
+            | ViewStep::Protect(_)
+            | ViewStep::Pin(_)
+            | ViewStep::Hide(_)
+            | ViewStep::Placeholders { .. }
+            | ViewStep::Text { .. } => None,
         })
         .chain(fixed)
         .collect();

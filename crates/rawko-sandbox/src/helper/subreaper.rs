@@ -24,8 +24,8 @@ use rustix::process::{
 
 use super::init::{GRACE, command_of};
 use super::{FAILED, StepResult, during, report, rights, tell_ready};
-use crate::control::{END_NOW, Report};
-use crate::plan::{Plan, Step};
+use crate::control::{END_NOW, HelperReport};
+use crate::plan::{ConfinementPlan, ViewStep};
 use crate::sys::{self, Side};
 
 /// How long killed processes may take to end: one in an uninterruptible wait ends when the kernel lets it.
@@ -33,7 +33,7 @@ const KILL_PATIENCE: Duration = Duration::from_secs(3);
 const PAUSE: Timespec = Timespec { tv_sec: 0, tv_nsec: 5_000_000 };
 
 /// Runs the command to its end and returns its exit status.
-pub(super) fn run(plan: &Plan, socket: &UnixStream, command: &[OsString]) -> StepResult<i32> {
+pub(super) fn run(plan: &ConfinementPlan, socket: &UnixStream, command: &[OsString]) -> StepResult<i32> {
     let signals = sys::signal_fd(&[libc::SIGCHLD, libc::SIGTERM, END_NOW.as_raw()]);
     let signals = during("watching signals", signals)?;
     during("collecting orphans", set_child_subreaper(Some(getpid())))?;
@@ -42,19 +42,19 @@ pub(super) fn run(plan: &Plan, socket: &UnixStream, command: &[OsString]) -> Ste
     let first = match during("starting a process", sys::fork())? {
         Side::Child => {
             let what = become_command(plan, command).err().unwrap_or_default();
-            report(socket, &Report::Failed { what });
+            report(socket, &HelperReport::Failed { what });
             sys::exit_now(FAILED)
         }
         Side::Parent(pid) => pid,
     };
     let status = wait_for(first, socket, &signals);
     let leftovers = end_all(GRACE);
-    report(socket, &Report::Ended { code: status.code(), signal: status.signal(), leftovers });
+    report(socket, &HelperReport::Ended { code: status.code(), signal: status.signal(), leftovers });
     Ok(status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(libc::SIGKILL)))
 }
 
 /// Gives the rights up and becomes the command. Returns only if that fails.
-fn become_command(plan: &Plan, command: &[OsString]) -> StepResult<()> {
+fn become_command(plan: &ConfinementPlan, command: &[OsString]) -> StepResult<()> {
     during("tying the two processes together", set_parent_process_death_signal(Some(Signal::KILL)))?;
     during("leaving the terminal", setsid())?;
     during("entering the working directory", std::env::set_current_dir(&plan.directory))?;
@@ -71,32 +71,32 @@ fn become_command(plan: &Plan, command: &[OsString]) -> StepResult<()> {
 }
 
 /// Where a place of a private folder is, for a variable that names it: nothing can be mounted there.
-fn own_place(plan: &Plan, value: &OsStr) -> Option<PathBuf> {
+fn own_place(plan: &ConfinementPlan, value: &OsStr) -> Option<PathBuf> {
     let path = Path::new(value);
     // Not a list of folders.
     let is_one = path.is_absolute() && !value.as_encoded_bytes().contains(&b':');
     plan.steps().rev().filter(|_| is_one).find_map(|step| match step {
-        Step::Private { place, content } => Some(content.join(path.strip_prefix(place).ok()?)),
-        Step::Show(place) | Step::Grant(place) | Step::Layer { folder: place, .. } => {
+        ViewStep::Private { place, content } => Some(content.join(path.strip_prefix(place).ok()?)),
+        ViewStep::Show(place) | ViewStep::Grant(place) | ViewStep::Layer { folder: place, .. } => {
             path.starts_with(place).then(|| path.to_owned())
         }
-        Step::Cover(_)
-        | Step::Link { .. }
-        | Step::Protect(_)
-        | Step::Pin(_)
-        | Step::Hide(_)
-        | Step::Placeholders { .. }
-        | Step::Text { .. } => None,
+        ViewStep::Cover(_)
+        | ViewStep::Link { .. }
+        | ViewStep::Protect(_)
+        | ViewStep::Pin(_)
+        | ViewStep::Hide(_)
+        | ViewStep::Placeholders { .. }
+        | ViewStep::Text { .. } => None,
     })
 }
 
 /// Puts links into private folders that lead to what is shown there. Only at their top: further down, a command may have
 /// made a link that leads out.
-fn link_tools(plan: &Plan) {
+fn link_tools(plan: &ConfinementPlan) {
     for step in plan.steps() {
-        let Step::Private { place, content } = step else { continue };
+        let ViewStep::Private { place, content } = step else { continue };
         for step in plan.steps() {
-            if let Step::Show(shown) | Step::Layer { folder: shown, .. } = step
+            if let ViewStep::Show(shown) | ViewStep::Layer { folder: shown, .. } = step
                 && shown.parent() == Some(place)
                 && let Some(name) = shown.file_name()
             {

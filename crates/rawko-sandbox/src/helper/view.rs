@@ -18,7 +18,7 @@ use rustix::mount::{
 use rustix::process::{chdir, fchdir};
 
 use super::{StepResult, during, place, placeholder};
-use crate::plan::{Plan, Step};
+use crate::plan::{ConfinementPlan, ViewStep};
 use crate::sys::set_mount_attributes;
 
 const READ_ONLY: u64 = libc::MOUNT_ATTR_RDONLY;
@@ -30,13 +30,13 @@ const DEVICES: [&str; 6] = ["full", "null", "random", "tty", "urandom", "zero"];
 const KEPT_OF_RUN: [&str; 2] = ["/run/current-system", "/run/wrappers"];
 
 /// A mount that is not yet anywhere, and the place where it belongs.
-struct Held {
+struct DetachedMount {
     mount: OwnedFd,
     place: PathBuf,
 }
 
 /// Builds what all commands with this base see, in the mount namespace of this process.
-pub(super) fn build_base(plan: &Plan) -> StepResult<()> {
+pub(super) fn build_base(plan: &ConfinementPlan) -> StepResult<()> {
     let private = MountPropagationFlags::REC | MountPropagationFlags::PRIVATE;
     during("separating the mounts", mount_change("/", private))?;
     let steps = plan.base.iter().map(hold).collect::<StepResult<Vec<_>>>()?;
@@ -49,7 +49,7 @@ pub(super) fn build_base(plan: &Plan) -> StepResult<()> {
         .map(|place| {
             let mount = clone_tree(&plan.temporary)?;
             set_attributes(&mount, NO_SETUID, place)?;
-            Ok(Held { mount, place: place.to_owned() })
+            Ok(DetachedMount { mount, place: place.to_owned() })
         })
         .collect::<StepResult<Vec<_>>>()?;
 
@@ -64,16 +64,22 @@ pub(super) fn build_base(plan: &Plan) -> StepResult<()> {
     own_devices(devices)?;
     for (step, held) in plan.base.iter().zip(steps) {
         match (step, held) {
-            (Step::Cover(place), _) => cover(place, &mut covers)?,
-            (Step::Link { place, target }, _) => link(place, target)?,
-            (Step::Pin(place), _) => {
+            (ViewStep::Cover(place), _) => cover(place, &mut covers)?,
+            (ViewStep::Link { place, target }, _) => link(place, target)?,
+            (ViewStep::Pin(place), _) => {
                 make_folder(place)?;
                 narrow(step)?;
             }
-            (Step::Hide(_) | Step::Protect(_) | Step::Placeholders { .. } | Step::Text { .. }, _) => {
+            (
+                ViewStep::Hide(_)
+                | ViewStep::Protect(_)
+                | ViewStep::Placeholders { .. }
+                | ViewStep::Text { .. },
+                _,
+            ) => {
                 narrow(step)?;
             }
-            (Step::Show(place), Some(held)) => {
+            (ViewStep::Show(place), Some(held)) => {
                 read_only(&held.mount, place)?;
                 put(held)?;
             }
@@ -81,7 +87,7 @@ pub(super) fn build_base(plan: &Plan) -> StepResult<()> {
             (_, None) => {}
         }
     }
-    for Held { mount, place } in covers {
+    for DetachedMount { mount, place } in covers {
         // By its descriptor: something else may cover its place by now.
         let result = set_mount_attributes(mount.as_fd(), Path::new(""), READ_ONLY, 0, false);
         during(format!("closing {}", place.display()), result)?;
@@ -90,7 +96,7 @@ pub(super) fn build_base(plan: &Plan) -> StepResult<()> {
 }
 
 /// Changes a copy of the base into what one command sees.
-pub(super) fn build(plan: &Plan) -> StepResult<()> {
+pub(super) fn build(plan: &ConfinementPlan) -> StepResult<()> {
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     during("mounting /proc", mount("proc", "/proc", "proc", flags, None))?;
     if has_own_pid_max() {
@@ -114,61 +120,61 @@ fn has_own_pid_max() -> bool {
 }
 
 /// Takes something away from what is seen.
-fn narrow(step: &Step) -> StepResult<()> {
+fn narrow(step: &ViewStep) -> StepResult<()> {
     match step {
-        Step::Hide(place) => hide(place),
-        Step::Placeholders { place, files } => {
+        ViewStep::Hide(place) => hide(place),
+        ViewStep::Placeholders { place, files } => {
             let made = placeholder::stand_in(place, files);
             put_if_made(place, during(format!("hiding {}", place.display()), made)?)
         }
-        Step::Text { place, content } => {
+        ViewStep::Text { place, content } => {
             let made = placeholder::text(place, content);
             put_if_made(place, during(format!("replacing {}", place.display()), made)?)
         }
-        Step::Pin(place) => put(cloned(place)?),
-        Step::Protect(place) => {
+        ViewStep::Pin(place) => put(cloned(place)?),
+        ViewStep::Protect(place) => {
             let held = cloned(place)?;
             read_only(&held.mount, place)?;
             put(held)
         }
-        Step::Cover(place)
-        | Step::Show(place)
-        | Step::Grant(place)
-        | Step::Layer { folder: place, .. }
-        | Step::Private { place, .. }
-        | Step::Link { place, .. } => Err(format!("{} belongs to the base", place.display())),
+        ViewStep::Cover(place)
+        | ViewStep::Show(place)
+        | ViewStep::Grant(place)
+        | ViewStep::Layer { folder: place, .. }
+        | ViewStep::Private { place, .. }
+        | ViewStep::Link { place, .. } => Err(format!("{} belongs to the base", place.display())),
     }
 }
 
 /// Takes hold of what a step shows, before anything is covered.
-fn hold(step: &Step) -> StepResult<Option<Held>> {
+fn hold(step: &ViewStep) -> StepResult<Option<DetachedMount>> {
     match step {
-        Step::Show(place) | Step::Grant(place) => {
+        ViewStep::Show(place) | ViewStep::Grant(place) => {
             let held = cloned(place)?;
             set_attributes(&held.mount, NO_SETUID, place)?;
             Ok(Some(held))
         }
-        Step::Layer { folder, changes } => {
+        ViewStep::Layer { folder, changes } => {
             let mount = during(format!("layering {}", folder.display()), layer(folder, changes))?;
-            Ok(Some(Held { mount, place: folder.clone() }))
+            Ok(Some(DetachedMount { mount, place: folder.clone() }))
         }
-        Step::Private { place, content } => {
+        ViewStep::Private { place, content } => {
             let mount = clone_tree(content)?;
             set_attributes(&mount, NO_SETUID, place)?;
-            Ok(Some(Held { mount, place: place.clone() }))
+            Ok(Some(DetachedMount { mount, place: place.clone() }))
         }
-        Step::Cover(_)
-        | Step::Link { .. }
-        | Step::Protect(_)
-        | Step::Pin(_)
-        | Step::Hide(_)
-        | Step::Placeholders { .. }
-        | Step::Text { .. } => Ok(None),
+        ViewStep::Cover(_)
+        | ViewStep::Link { .. }
+        | ViewStep::Protect(_)
+        | ViewStep::Pin(_)
+        | ViewStep::Hide(_)
+        | ViewStep::Placeholders { .. }
+        | ViewStep::Text { .. } => Ok(None),
     }
 }
 
-fn cloned(place: &Path) -> StepResult<Held> {
-    Ok(Held { mount: clone_tree(place)?, place: place.to_owned() })
+fn cloned(place: &Path) -> StepResult<DetachedMount> {
+    Ok(DetachedMount { mount: clone_tree(place)?, place: place.to_owned() })
 }
 
 fn clone_tree(place: &Path) -> StepResult<OwnedFd> {
@@ -217,7 +223,7 @@ pub(super) fn memory(is_closed: bool) -> io::Result<OwnedFd> {
 }
 
 /// Lays an empty folder over `place`. It stays open for later steps until `covers` are closed.
-fn cover(place: &Path, covers: &mut Vec<Held>) -> StepResult<()> {
+fn cover(place: &Path, covers: &mut Vec<DetachedMount>) -> StepResult<()> {
     let covering = || format!("covering {}", place.display());
     let opened = match place::open_or_make(place, FileType::Directory) {
         // A folder that is gone, where nothing can be made, needs no cover.
@@ -226,7 +232,7 @@ fn cover(place: &Path, covers: &mut Vec<Held>) -> StepResult<()> {
     };
     let mount = during(covering(), memory(false))?;
     during(covering(), place::attach(&mount, &opened))?;
-    covers.push(Held { mount, place: place.to_owned() });
+    covers.push(DetachedMount { mount, place: place.to_owned() });
     Ok(())
 }
 
@@ -268,11 +274,11 @@ fn hide(place: &Path) -> StepResult<()> {
 fn put_if_made(place: &Path, made: Option<OwnedFd>) -> StepResult<()> {
     let Some(mount) = made else { return Ok(()) };
     read_only(&mount, place)?;
-    put(Held { mount, place: place.to_owned() })
+    put(DetachedMount { mount, place: place.to_owned() })
 }
 
 /// Attaches a mount at its place, which is created if it is in a covered folder.
-fn put(held: Held) -> StepResult<()> {
+fn put(held: DetachedMount) -> StepResult<()> {
     attach(&held.mount, &held.place)
 }
 
@@ -292,7 +298,7 @@ fn set_attributes(mount: &OwnedFd, attributes: u64, place: &Path) -> StepResult<
 }
 
 /// `/dev` with what every program may use, and nothing else of this machine.
-fn own_devices(devices: Vec<Held>) -> StepResult<()> {
+fn own_devices(devices: Vec<DetachedMount>) -> StepResult<()> {
     let dev = Path::new("/dev");
     let empty = during("covering /dev", memory(false))?;
     let folder = empty.as_fd();

@@ -7,7 +7,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::plan::Step;
+use crate::plan::ViewStep;
 
 /// What every program may see besides what a view shows.
 pub(super) const DEVICES: [&str; 6] =
@@ -17,8 +17,9 @@ const COVERED: [&str; 4] = ["/dev", "/run", "/tmp", "/var/tmp"];
 /// Folders of `/run` that hold programs and settings, and no sockets.
 const KEPT: [&str; 2] = ["/run/current-system", "/run/wrappers"];
 
+/// What a command may do with what is at a place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Sight {
+enum Visibility {
     /// Not there for the command.
     Covered,
     /// There, and empty.
@@ -38,38 +39,38 @@ pub(super) struct Visible {
 }
 
 /// What a view shows.
-pub(super) fn visible<'a>(view: impl Iterator<Item = &'a Step>) -> Visible {
-    let mut marks: Vec<(&Path, Sight)> = vec![(Path::new("/"), Sight::Readable)];
-    marks.extend(COVERED.map(|place| (Path::new(place), Sight::Covered)));
-    marks.extend(DEVICES.iter().chain(&KEPT).map(|place| (Path::new(*place), Sight::Readable)));
+pub(super) fn visible<'a>(view: impl Iterator<Item = &'a ViewStep>) -> Visible {
+    let mut marks: Vec<(&Path, Visibility)> = vec![(Path::new("/"), Visibility::Readable)];
+    marks.extend(COVERED.map(|place| (Path::new(place), Visibility::Covered)));
+    marks.extend(DEVICES.iter().chain(&KEPT).map(|place| (Path::new(*place), Visibility::Readable)));
     marks.extend(view.filter_map(mark));
     let mut found = Visible::default();
     collect(Path::new("/"), &marks, &mut found);
     found
 }
 
-fn mark(step: &Step) -> Option<(&Path, Sight)> {
+fn mark(step: &ViewStep) -> Option<(&Path, Visibility)> {
     match step {
-        Step::Cover(place) | Step::Private { place, .. } => Some((place, Sight::Covered)),
-        Step::Hide(place) | Step::Placeholders { place, .. } => Some((place, Sight::Hidden)),
+        ViewStep::Cover(place) | ViewStep::Private { place, .. } => Some((place, Visibility::Covered)),
+        ViewStep::Hide(place) | ViewStep::Placeholders { place, .. } => Some((place, Visibility::Hidden)),
         // Without a layer, a folder can only be read.
-        Step::Show(place) | Step::Layer { folder: place, .. } => Some((place, Sight::Readable)),
-        Step::Grant(place) => Some((place, Sight::Writable)),
-        Step::Link { .. } | Step::Protect(_) | Step::Pin(_) | Step::Text { .. } => None,
+        ViewStep::Show(place) | ViewStep::Layer { folder: place, .. } => Some((place, Visibility::Readable)),
+        ViewStep::Grant(place) => Some((place, Visibility::Writable)),
+        ViewStep::Link { .. } | ViewStep::Protect(_) | ViewStep::Pin(_) | ViewStep::Text { .. } => None,
     }
 }
 
-fn collect(path: &Path, marks: &[(&Path, Sight)], found: &mut Visible) {
+fn collect(path: &Path, marks: &[(&Path, Visibility)], found: &mut Visible) {
     // The last mark around a place decides.
     let sight = marks.iter().rev().find(|(place, _)| path.starts_with(place)).map(|(_, sight)| *sight);
     let inner = marks.iter().filter(|(place, _)| *place != path && place.starts_with(path));
     match sight {
-        Some(Sight::Writable) => found.readable.push(path.to_owned()),
-        Some(Sight::Readable) if !inner.clone().any(|(_, sight)| *sight <= Sight::Hidden) => {
+        Some(Visibility::Writable) => found.readable.push(path.to_owned()),
+        Some(Visibility::Readable) if !inner.clone().any(|(_, sight)| *sight <= Visibility::Hidden) => {
             found.readable.push(path.to_owned());
         }
-        Some(Sight::Readable) => {
-            if !inner.clone().any(|(_, sight)| *sight == Sight::Covered) {
+        Some(Visibility::Readable) => {
+            if !inner.clone().any(|(_, sight)| *sight == Visibility::Covered) {
                 found.listable.push(path.to_owned());
             }
             for entry in std::fs::read_dir(path).into_iter().flatten().filter_map(Result::ok) {
@@ -79,7 +80,7 @@ fn collect(path: &Path, marks: &[(&Path, Sight)], found: &mut Visible) {
                 }
             }
         }
-        Some(Sight::Covered | Sight::Hidden) | None => {
+        Some(Visibility::Covered | Visibility::Hidden) | None => {
             // A hidden folder cannot be listed, so the places shown in it are found by their marks.
             let mut shown: Vec<&Path> = inner.map(|(place, _)| *place).collect();
             shown.sort_unstable();
@@ -102,7 +103,7 @@ mod tests {
 
     /// Whether `path` is in something that may be read.
     #[track_caller]
-    fn check(view: &[Step], path: &Path, is_readable: bool) {
+    fn check(view: &[ViewStep], path: &Path, is_readable: bool) {
         let found = visible(view.iter());
         let lies_in = |places: &[PathBuf]| places.iter().any(|place| path.starts_with(place));
         assert_eq!(lies_in(&found.readable), is_readable, "{}: {found:?}", path.display());
@@ -110,7 +111,7 @@ mod tests {
 
     /// Whether `path` can be listed.
     #[track_caller]
-    fn check_listed(view: &[Step], path: &Path, is_listed: bool) {
+    fn check_listed(view: &[ViewStep], path: &Path, is_listed: bool) {
         let found = visible(view.iter());
         let mut places = found.readable.iter().chain(&found.listable);
         assert_eq!(places.any(|place| path.starts_with(place)), is_listed, "{}: {found:?}", path.display());
@@ -127,12 +128,12 @@ mod tests {
         }
         let at = |name: &str| root.join(name);
         let view = [
-            Step::Cover(root.clone()),
-            Step::Private { place: at("home"), content: at("private") },
-            Step::Show(at("home/tools")),
-            Step::Show(at("project")),
-            Step::Hide(at("home/tools/secret")),
-            Step::Hide(at("project/.env")),
+            ViewStep::Cover(root.clone()),
+            ViewStep::Private { place: at("home"), content: at("private") },
+            ViewStep::Show(at("home/tools")),
+            ViewStep::Show(at("project")),
+            ViewStep::Hide(at("home/tools/secret")),
+            ViewStep::Hide(at("project/.env")),
         ];
         check(&view, Path::new("/usr/bin/env"), true);
         check(&view, Path::new("/dev/null"), true);
@@ -148,7 +149,8 @@ mod tests {
         }
         check_listed(&view, Path::new("/"), false);
         // A folder that is written is granted whole.
-        let written = [&view[..], &[Step::Grant(at("project"))], &[Step::Hide(at("project/.env"))]].concat();
+        let written =
+            [&view[..], &[ViewStep::Grant(at("project"))], &[ViewStep::Hide(at("project/.env"))]].concat();
         check(&written, &at("project/src/new"), true);
         check(&written, &at("home/key"), false);
     }

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
 use libtest_mimic::Trial as Test;
-use rawko_sandbox::{Network, Report, Step, Wall};
+use rawko_sandbox::{HelperReport, Network, ViewStep, Wall};
 
 use super::trial::{Trial, WALL};
 
@@ -110,8 +110,9 @@ fn a_pin_keeps_the_rest_read_only() {
     for folder in ["src/.claude", "other"] {
         fs::create_dir_all(project.join(folder)).unwrap();
     }
-    trial.plan.base = vec![Step::Show(project.clone()), Step::Grant(project.join("src"))];
-    trial.plan.view = vec![Step::Pin(project.join("src")), Step::Protect(project.join("src/.claude"))];
+    trial.plan.base = vec![ViewStep::Show(project.clone()), ViewStep::Grant(project.join("src"))];
+    trial.plan.view =
+        vec![ViewStep::Pin(project.join("src")), ViewStep::Protect(project.join("src/.claude"))];
     let script = "echo x > top; echo x > other/x; mv src moved; echo x > src/.claude/x; mv src/.claude src/c; echo mine > src/made";
     trial.run(script).exits(0);
     let written =
@@ -123,7 +124,7 @@ fn a_layer_is_read_only() {
     let mut trial = Trial::new();
     let cache = trial.outside("cache/kept", "from outside").parent().unwrap().to_owned();
     let changes = trial.folder("changes");
-    trial.plan.base.push(Step::Layer { folder: cache.clone(), changes });
+    trial.plan.base.push(ViewStep::Layer { folder: cache.clone(), changes });
     trial.run(&format!("cat {0}/kept; touch {0}/added", cache.display())).says("from outside").exits(1);
     assert!(!cache.join("added").exists());
 }
@@ -156,7 +157,7 @@ fn nothing_is_inherited() {
     assert_eq!(open, 4, "{}", ended.output);
     // A program with rights of its own is started without such variables.
     let ended = ended.says("LD_LIBRARY_PATH=/nowhere").says("here").never_says("socket:");
-    assert!(matches!(ended.report, Some(Report::Ended { code: Some(0), .. })), "{:?}", ended.report);
+    assert!(matches!(ended.report, Some(HelperReport::Ended { code: Some(0), .. })), "{:?}", ended.report);
     assert!(program().file_name() == Some(OsStr::new("bwrap")));
 }
 
@@ -175,12 +176,12 @@ fn a_link_in_a_private_folder_leads_nowhere() {
     let mut trial = Trial::new();
     let (place, content) = (trial.folder("place"), trial.folder("content"));
     let inner = trial.folder("place/work/inner");
-    trial.plan.base.extend([Step::Private { place, content: content.clone() }, Step::Grant(inner)]);
+    trial.plan.base.extend([ViewStep::Private { place, content: content.clone() }, ViewStep::Grant(inner)]);
     trial.run("true").exits(0);
     fs::remove_dir_all(content.join("work")).unwrap();
     std::os::unix::fs::symlink("../../outside", content.join("work")).unwrap();
     let ended = trial.run("echo RAN > ran");
-    let Some(Report::Failed { what }) = &ended.report else { panic!("{:?}", ended.report) };
+    let Some(HelperReport::Failed { what }) = &ended.report else { panic!("{:?}", ended.report) };
     assert!(what.contains("content/work was replaced"), "{what}");
     assert!(!trial.project().join("ran").exists());
 }

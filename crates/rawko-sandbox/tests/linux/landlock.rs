@@ -4,7 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::process::Command;
 
-use rawko_sandbox::{END_NOW, Network, Report, Step, Wall, landlock_version};
+use rawko_sandbox::{END_NOW, HelperReport, Network, ViewStep, Wall, landlock_version};
 
 use super::trial::Trial;
 
@@ -57,7 +57,7 @@ fn files_are_held() {
     );
     let ended = trial.run(&script).exits(3).says("mine").says("here");
     assert!(
-        matches!(ended.report, Some(Report::Ended { code: Some(3), leftovers: 0, .. })),
+        matches!(ended.report, Some(HelperReport::Ended { code: Some(3), leftovers: 0, .. })),
         "{:?}",
         ended.report
     );
@@ -74,7 +74,11 @@ fn what_is_shown_is_granted_around_what_is_hidden() {
     let secret = trial.outside("tools/secret", "CANARY");
     let covered = trial.outside("covered/key", "CANARY");
     let folder = trial.folder("outside");
-    let view = [Step::Cover(folder.clone()), Step::Show(folder.join("tools")), Step::Hide(secret.clone())];
+    let view = [
+        ViewStep::Cover(folder.clone()),
+        ViewStep::Show(folder.join("tools")),
+        ViewStep::Hide(secret.clone()),
+    ];
     trial.plan.view.splice(0..0, view);
     let script = format!(
         "cat {} {} {}; ls {}; cp -r {} copied; cat copied/*; echo here",
@@ -93,7 +97,7 @@ fn a_project_with_something_hidden_can_be_listed() {
     let secret = trial.outside("p/secrets/key", "CANARY");
     let project = secret.parent().unwrap().parent().unwrap().to_owned();
     trial.outside("p/src/a.txt", "SHOWN");
-    let view = [Step::Show(project.clone()), Step::Hide(secret.parent().unwrap().to_owned())];
+    let view = [ViewStep::Show(project.clone()), ViewStep::Hide(secret.parent().unwrap().to_owned())];
     trial.plan.view.extend(view);
     let script =
         format!("cd {}; ls; cat src/*; cat secrets/key; cp -r secrets /tmp/x; echo here", project.display());
@@ -105,7 +109,7 @@ fn the_home_is_the_commands_own() {
     let home = trial.outside("home/.ssh/id", "CANARY").parent().unwrap().parent().unwrap().to_owned();
     let tools = trial.outside("home/.tools/tool", "SHOWN").parent().unwrap().to_owned();
     let content = trial.folder("own");
-    let steps = [Step::Private { place: home.clone(), content: content.clone() }, Step::Show(tools)];
+    let steps = [ViewStep::Private { place: home.clone(), content: content.clone() }, ViewStep::Show(tools)];
     trial.plan.view.splice(0..0, steps);
     let script = format!(
         "export HOME={}; exec bash -c '[ \"$HOME\" ]; cat ~/.ssh/id; cat ~/.tools/tool; echo x > ~/.bashrc; echo here'",
@@ -176,7 +180,7 @@ const DETACHED: &str = "trap '' TERM; (setsid bash -c 'trap \"\" TERM; echo > be
 fn what_is_left_is_ended() {
     let trial = trial();
     let ended = trial.run(DETACHED).exits(0);
-    let Some(Report::Ended { leftovers, .. }) = ended.report else { panic!("{:?}", ended.report) };
+    let Some(HelperReport::Ended { leftovers, .. }) = ended.report else { panic!("{:?}", ended.report) };
     assert!(leftovers >= 1, "{leftovers}");
     trial.falls_silent("beats");
 }

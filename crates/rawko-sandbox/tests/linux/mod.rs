@@ -16,7 +16,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial as Test};
-use rawko_sandbox::{Network, Placeholder, PlaceholderKind, Report, Step, Wall, landlock_version};
+use rawko_sandbox::{HelperReport, Network, Placeholder, PlaceholderKind, ViewStep, Wall, landlock_version};
 use trial::Trial;
 
 const NOBODY: u32 = 65_534;
@@ -82,7 +82,7 @@ const TESTS: [(&str, fn()); 26] = [
 /// Why nothing can be confined here.
 fn shortage() -> Option<String> {
     match Trial::new().run("true").report {
-        Some(Report::Failed { what }) => Some(what),
+        Some(HelperReport::Failed { what }) => Some(what),
         _ => None,
     }
 }
@@ -131,14 +131,14 @@ fn what_is_covered_is_not_seen() {
     let mut trial = Trial::new();
     let outside = trial.outside("theirs", "CANARY");
     let folder = outside.parent().unwrap().to_owned();
-    trial.plan.base.insert(0, Step::Cover(folder.clone()));
+    trial.plan.base.insert(0, ViewStep::Cover(folder.clone()));
     let script = format!("ls -A {0}; cat {1}; touch {0}/x; echo here", folder.display(), outside.display());
     let ended = trial.run(&script);
     ended.says("here").never_says("CANARY");
     assert!(!folder.join("x").exists());
     // Showing the folder around it shows the folder too, and a later grant is still a grant.
     let around = folder.parent().unwrap().to_owned();
-    trial.plan.base.splice(1..1, [Step::Show(around)]);
+    trial.plan.base.splice(1..1, [ViewStep::Show(around)]);
     trial.run(&format!("cat {}; echo mine > made", outside.display())).exits(0).says("CANARY");
 }
 
@@ -148,8 +148,8 @@ fn what_is_hidden_is_empty() {
     fs::write(&secret, "CANARY").unwrap();
     fs::create_dir(&folder).unwrap();
     fs::write(folder.join("a.pem"), "CANARY").unwrap();
-    trial.plan.view.extend([secret, folder].map(Step::Hide));
-    trial.plan.view.push(Step::Hide("/nowhere/at/all".into()));
+    trial.plan.view.extend([secret, folder].map(ViewStep::Hide));
+    trial.plan.view.push(ViewStep::Hide("/nowhere/at/all".into()));
     let script = "cat .env keys/* ; grep -r CANARY . ; cp .env copy; ln .env other; mv .env gone; mv keys gone; \
                   echo x > .env; python3 -c 'print(open(\".env\").read())'; cat copy; echo here";
     trial.run(script).says("here").never_says("CANARY");
@@ -174,8 +174,8 @@ fn placeholders_look_like_the_originals() {
         of("/tmp/out", PlaceholderKind::File, 1),
     ];
     let file = vec![of("", PlaceholderKind::File, 6)];
-    trial.plan.view.push(Step::Placeholders { place: secret.clone(), files: file });
-    trial.plan.view.push(Step::Placeholders { place: folder, files });
+    trial.plan.view.push(ViewStep::Placeholders { place: secret.clone(), files: file });
+    trial.plan.view.push(ViewStep::Placeholders { place: folder, files });
     let script = "stat -c '%n %F %s %Y %a' .env keys/deep/down/a keys/run keys/link keys/sub; ls keys; ls -d out /tmp/out; \
                   cat .env keys/run; echo $(tr -d '\\0' < .env)$(cat .env keys/run 2>/dev/null | wc -c) read; chmod 644 .env; cat .env; \
                   rm -f .env; echo x > .env; touch keys/new; mv keys k; mv .env e; ./keys/run; ls /dev/shm; echo here";
@@ -204,8 +204,8 @@ fn a_text_lies_over_a_file() {
     let list = trial.project().join("list");
     fs::write(&list, "theirs").unwrap();
     let content = vec![b'x'; 300_000];
-    trial.plan.view.push(Step::Text { place: list.clone(), content });
-    trial.plan.view.push(Step::Text { place: "/nowhere/at/all".into(), content: Vec::new() });
+    trial.plan.view.push(ViewStep::Text { place: list.clone(), content });
+    trial.plan.view.push(ViewStep::Text { place: "/nowhere/at/all".into(), content: Vec::new() });
     trial
         .run("wc -c list; echo y > list; rm -f list; cat list | tr -d x; echo here")
         .says("300000")
@@ -218,8 +218,8 @@ fn what_is_protected_stays() {
     let git = trial.project().join(".git");
     fs::create_dir_all(git.join("hooks")).unwrap();
     fs::write(git.join("config"), "[core]\n").unwrap();
-    trial.plan.view.push(Step::Pin(git.clone()));
-    trial.plan.view.extend([git.join("hooks"), git.join("config")].map(Step::Protect));
+    trial.plan.view.push(ViewStep::Pin(git.clone()));
+    trial.plan.view.extend([git.join("hooks"), git.join("config")].map(ViewStep::Protect));
     let script = "echo ok > .git/index; echo x > .git/hooks/pre-commit; echo x >> .git/config; mv .git/config c; \
                   rm -rf .git/hooks; mv .git old; rm -rf .git; mkdir .git; cp -r .git copy; \
                   python3 -c 'import os; os.replace(\".git/index\", \".git/config\")'; true";
@@ -244,26 +244,26 @@ fn a_plan_of_another_version_is_not_carried_out() {
         let mut said = String::new();
         ours.read_to_string(&mut said).unwrap();
         helper.wait().unwrap();
-        serde_json::from_str::<Report>(&said).unwrap()
+        serde_json::from_str::<HelperReport>(&said).unwrap()
     };
     let trial = Trial::new();
     let plan = serde_json::to_value(&trial.plan).unwrap();
-    let Report::Unfit { why } = said_to(&format!("0.0.0-other\n{plan}")) else { panic!() };
+    let HelperReport::Unfit { why } = said_to(&format!("0.0.0-other\n{plan}")) else { panic!() };
     assert!(why.contains("the program that asks it of 0.0.0-other: install rawko 0.0.0-other"), "{why}");
     let mut newer = plan;
     newer["alsoForbidden"] = serde_json::json!(true);
-    let Report::Failed { what } = said_to(&format!("{}\n{newer}", env!("CARGO_PKG_VERSION"))) else {
+    let HelperReport::Failed { what } = said_to(&format!("{}\n{newer}", env!("CARGO_PKG_VERSION"))) else {
         panic!()
     };
     assert!(what.contains("unknown field `alsoForbidden`"), "{what}");
     // The same without what is unknown runs.
     let said = Trial::new().run("echo ran").exits(0).says("ran");
-    assert!(matches!(said.report, Some(Report::Ended { .. })));
+    assert!(matches!(said.report, Some(HelperReport::Ended { .. })));
 }
 
 /// As if another command had put the link there after the plan was made.
 fn no_step_follows_a_link() {
-    let check = |step: &dyn Fn(&Trial, std::path::PathBuf) -> Step, is_of_base: bool| {
+    let check = |step: &dyn Fn(&Trial, std::path::PathBuf) -> ViewStep, is_of_base: bool| {
         let mut trial = Trial::new();
         let project = trial.project();
         fs::create_dir_all(project.join(".git/hooks")).unwrap();
@@ -272,7 +272,7 @@ fn no_step_follows_a_link() {
         let step = step(&trial, project.join("link/hooks"));
         let kept = [project.join(".git"), project.join(".git/hooks")];
         let [git, hooks] = kept;
-        trial.plan.view.extend([Step::Pin(git), Step::Protect(hooks)]);
+        trial.plan.view.extend([ViewStep::Pin(git), ViewStep::Protect(hooks)]);
         let said = format!("{step:?}");
         if is_of_base {
             trial.plan.base.push(step);
@@ -282,27 +282,27 @@ fn no_step_follows_a_link() {
         let ended = trial.run("echo x > .git/hooks/made; echo RAN");
         assert!(!project.join(".git/hooks/made").exists(), "{said}");
         assert!(
-            matches!(&ended.report, Some(Report::Failed { what }) if what.contains("replaced by a link")),
+            matches!(&ended.report, Some(HelperReport::Failed { what }) if what.contains("replaced by a link")),
             "{said}: {:?} {}",
             ended.report,
             ended.output
         );
     };
-    for step in [Step::Pin, Step::Protect, Step::Hide] {
+    for step in [ViewStep::Pin, ViewStep::Protect, ViewStep::Hide] {
         check(&|_, place| step(place), false);
     }
-    for step in [Step::Cover, Step::Show, Step::Grant] {
+    for step in [ViewStep::Cover, ViewStep::Show, ViewStep::Grant] {
         check(&|_, place| step(place), true);
     }
-    check(&|trial, folder| Step::Layer { folder, changes: trial.folder("changes") }, true);
-    check(&|trial, place| Step::Private { place, content: trial.folder("content") }, true);
+    check(&|trial, folder| ViewStep::Layer { folder, changes: trial.folder("changes") }, true);
+    check(&|trial, place| ViewStep::Private { place, content: trial.folder("content") }, true);
 }
 
 fn changes_to_a_layer_stay_apart_and_last() {
     let mut trial = Trial::new();
     let cache = trial.outside("cache/kept", "from outside").parent().unwrap().to_owned();
     let changes = trial.folder("changes");
-    trial.plan.base.push(Step::Layer { folder: cache.clone(), changes });
+    trial.plan.base.push(ViewStep::Layer { folder: cache.clone(), changes });
     let script = format!("cd {} && cat kept && echo new > added && echo x > kept", cache.display());
     trial.run(&script).exits(0).says("from outside");
     assert_eq!(fs::read_to_string(cache.join("kept")).unwrap(), "from outside");
@@ -316,7 +316,7 @@ fn what_changes_below_a_layer_shows_through() {
     let below = trial.outside("cache/kept", "first");
     let (cache, changes) = (below.parent().unwrap().to_owned(), trial.folder("changes"));
     let waits = changes.join("upper/waits");
-    trial.plan.base.push(Step::Layer { folder: cache.clone(), changes });
+    trial.plan.base.push(ViewStep::Layer { folder: cache.clone(), changes });
     let change = std::thread::spawn(move || {
         while !waits.exists() {
             std::thread::sleep(Duration::from_millis(5));
@@ -335,7 +335,7 @@ fn mounts_cannot_be_undone() {
     let mut trial = Trial::new();
     let outside = trial.outside("theirs", "CANARY");
     let folder = outside.parent().unwrap().to_owned();
-    trial.plan.base.insert(0, Step::Cover(folder.clone()));
+    trial.plan.base.insert(0, ViewStep::Cover(folder.clone()));
     let script = format!(
         "umount {0}; umount -l {0}; mount -o remount,rw /; mount -t tmpfs none /mnt; unshare -Ur cat {1}; \
          unshare -m umount {0}; nsenter -t 1 -m cat {1}; cat /proc/1/root{1}; chroot /proc/1/root cat {1}; \
@@ -379,7 +379,7 @@ fn no_way_to_the_network() {
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let path = trial.project().join("socket");
     let _named = UnixListener::bind(&path).unwrap();
-    trial.plan.view.push(Step::Hide(path.clone()));
+    trial.plan.view.push(ViewStep::Hide(path.clone()));
     let targets = format!(
         "TARGETS = [(socket.AF_INET, ('127.0.0.1', {})), (socket.AF_INET, ('192.0.2.1', 80)), \
          (socket.AF_UNIX, {path:?}), (socket.AF_UNIX, '\\0an abstract name')]\n",
@@ -427,7 +427,7 @@ fn what_a_command_leaves_is_ended() {
     let script = "trap '' TERM; (setsid bash -c 'echo > begun; while :; do echo >> beats; sleep 0.01; done' &) ; \
                   until [ -e begun ]; do sleep 0.01; done";
     let ended = trial.run(script).exits(0);
-    let Some(Report::Ended { leftovers, .. }) = ended.report else { panic!("{:?}", ended.report) };
+    let Some(HelperReport::Ended { leftovers, .. }) = ended.report else { panic!("{:?}", ended.report) };
     assert!(leftovers >= 1, "{leftovers}");
     trial.falls_silent("beats");
 }
@@ -456,7 +456,7 @@ fn the_end_is_told() {
     let trial = Trial::new();
     trial.run("exit 3").exits(3);
     let ended = trial.run("kill -9 $$");
-    assert_eq!(ended.report, Some(Report::Ended { code: None, signal: Some(9), leftovers: 0 }));
+    assert_eq!(ended.report, Some(HelperReport::Ended { code: None, signal: Some(9), leftovers: 0 }));
     assert_eq!(ended.status.code(), Some(137));
 }
 
@@ -505,14 +505,17 @@ fn a_private_home_leads_where_it_did() {
     let project = trial.folder("home/work/project");
     fs::create_dir_all(project.join(".git")).unwrap();
     fs::write(project.join(".git/config"), "theirs").unwrap();
-    let link = Step::Link { place: home.join("linked"), target: project.clone() };
+    let link = ViewStep::Link { place: home.join("linked"), target: project.clone() };
     trial.plan.base.extend([
-        Step::Private { place: home.clone(), content: content.clone() },
-        Step::Pin(home.join("work")),
-        Step::Grant(project.clone()),
+        ViewStep::Private { place: home.clone(), content: content.clone() },
+        ViewStep::Pin(home.join("work")),
+        ViewStep::Grant(project.clone()),
         link,
     ]);
-    trial.plan.view.extend([Step::Pin(project.join(".git")), Step::Protect(project.join(".git/config"))]);
+    trial
+        .plan
+        .view
+        .extend([ViewStep::Pin(project.join(".git")), ViewStep::Protect(project.join(".git/config"))]);
     let script = format!(
         "cd {}; mv work w; mkdir -p work/project/.git; echo x > work/project/.git/config; rm -rf work/project/.git; \
          echo x > w/project/.git/config; cat linked/.git/config; echo ok > linked/made",
@@ -526,7 +529,7 @@ fn a_private_home_leads_where_it_did() {
     std::os::unix::fs::symlink("/tmp", content.join("work")).unwrap();
     let ended = trial.run("echo RAN");
     assert!(
-        matches!(&ended.report, Some(Report::Failed { what }) if what.contains("no folder")),
+        matches!(&ended.report, Some(HelperReport::Failed { what }) if what.contains("no folder")),
         "{:?}",
         ended.report
     );
@@ -537,16 +540,16 @@ fn paths_are_bytes() {
     let mut trial = Trial::new();
     let secret = trial.project().join(std::ffi::OsStr::from_bytes(b"bad\xff"));
     fs::write(&secret, "CANARY").unwrap();
-    trial.plan.view.push(Step::Hide(secret));
+    trial.plan.view.push(ViewStep::Hide(secret));
     trial.run("cat bad*; echo here").exits(0).says("here").never_says("CANARY");
 }
 
 fn a_sandbox_that_cannot_be_made_is_no_sandbox() {
     let mut trial = Trial::new();
-    trial.plan.base.push(Step::Grant("/nowhere/at/all".into()));
+    trial.plan.base.push(ViewStep::Grant("/nowhere/at/all".into()));
     let ended = trial.run("echo RAN > ran");
     assert!(
-        matches!(&ended.report, Some(Report::Failed { what }) if what.contains("/nowhere/at/all")),
+        matches!(&ended.report, Some(HelperReport::Failed { what }) if what.contains("/nowhere/at/all")),
         "{:?}",
         ended.report
     );

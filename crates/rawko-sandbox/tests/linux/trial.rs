@@ -8,21 +8,21 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus};
 
-use rawko_sandbox::{Control, Network, Plan, Report, Shared, Step, Wall};
+use rawko_sandbox::{ConfinementPlan, Control, HelperReport, Network, SharedNamespaces, ViewStep, Wall};
 use tempfile::TempDir;
 
 /// A project in a folder, and the plan of the commands that run in it.
 pub(super) struct Trial {
     folder: TempDir,
-    pub(super) plan: Plan,
+    pub(super) plan: ConfinementPlan,
 }
 
 /// A command that runs.
 pub(super) struct Running {
     pub(super) child: Child,
     pub(super) control: Option<Control>,
-    pub(super) shared: Option<Shared>,
-    report: Option<Report>,
+    pub(super) shared: Option<SharedNamespaces>,
+    report: Option<HelperReport>,
     output: PipeReader,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Running {
 pub(super) struct Ended {
     pub(super) status: ExitStatus,
     pub(super) output: String,
-    pub(super) report: Option<Report>,
+    pub(super) report: Option<HelperReport>,
 }
 
 thread_local! {
@@ -47,10 +47,10 @@ impl Trial {
         for name in ["project", "temporary"] {
             fs::create_dir(folder.path().join(name)).unwrap();
         }
-        let plan = Plan {
+        let plan = ConfinementPlan {
             wall: WALL.with_borrow(Wall::clone),
             directory: project.clone(),
-            base: vec![Step::Grant(project)],
+            base: vec![ViewStep::Grant(project)],
             view: Vec::new(),
             temporary: folder.path().join("temporary"),
             network: Network::Own,
@@ -82,7 +82,7 @@ impl Trial {
 
     /// Lays an empty folder over `covered`, and shows `shown` in it.
     pub(super) fn covers_and_shows(&mut self, covered: &Path, shown: &Path) {
-        self.plan.base.splice(0..0, [Step::Cover(covered.to_owned()), Step::Show(shown.to_owned())]);
+        self.plan.base.splice(0..0, [ViewStep::Cover(covered.to_owned()), ViewStep::Show(shown.to_owned())]);
     }
 
     pub(super) fn run(&self, script: &str) -> Ended {
@@ -94,11 +94,16 @@ impl Trial {
         self.start_with(script, None, &[(name, value)]).finish()
     }
 
-    pub(super) fn start(&self, script: &str, shared: Option<&Shared>) -> Running {
+    pub(super) fn start(&self, script: &str, shared: Option<&SharedNamespaces>) -> Running {
         self.start_with(script, shared, &[])
     }
 
-    fn start_with(&self, script: &str, shared: Option<&Shared>, variables: &[(&str, &Path)]) -> Running {
+    fn start_with(
+        &self,
+        script: &str,
+        shared: Option<&SharedNamespaces>,
+        variables: &[(&str, &Path)],
+    ) -> Running {
         let helper = Path::new("/proc/self/exe");
         let arguments = ["-c", script].map(OsString::from);
         let (mut command, mut control) =
@@ -114,7 +119,7 @@ impl Trial {
         control.send(&self.plan, shared, None).unwrap();
         let first = control.report().unwrap();
         let shared = control.take_shared(&self.plan, shared).unwrap().map(|(shared, _)| shared);
-        let report = first.filter(|report| *report != Report::Ready);
+        let report = first.filter(|report| *report != HelperReport::Ready);
         Running { child, control: Some(control), shared, report, output }
     }
 

@@ -11,9 +11,9 @@ use object_store::local::LocalFileSystem;
 use super::error::StoreError;
 
 /// The store, and the folder that it is in.
-pub(super) type Opened = (Arc<dyn ObjectStore>, Option<PathBuf>);
+pub(super) type OpenedStore = (Arc<dyn ObjectStore>, Option<PathBuf>);
 
-pub(super) fn open(location: &str, secrets: &[(String, String)]) -> Result<Opened, StoreError> {
+pub(super) fn open(location: &str, secrets: &[(String, String)]) -> Result<OpenedStore, StoreError> {
     if let Some(rest) = location.strip_prefix("s3://") {
         return Ok((bucket(location, rest, secrets)?, None));
     }

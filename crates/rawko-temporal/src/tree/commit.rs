@@ -48,7 +48,7 @@ impl MadeBy {
 
 /// Files of the tree that differ from the commit.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Changed {
+struct ChangedPaths {
     /// Each ends with a NUL, as git reads them.
     there: Vec<u8>,
     gone: Vec<u8>,
@@ -69,7 +69,7 @@ impl TaskTree {
         // The agent may have staged, committed or switched branches. The files stay as they are.
         self.ask("begin a commit in")?.args(["reset", "--quiet", "--mixed", head.as_str()]).answer()?;
         let changed = self.changed()?;
-        if changed == Changed::default() {
+        if changed == ChangedPaths::default() {
             return Ok(None);
         }
         // First what is gone: a file may have become a folder.
@@ -109,13 +109,13 @@ impl TaskTree {
         remove(&self.git_folder().join("index"))
     }
 
-    fn changed(&self) -> Result<Changed, TreeError> {
+    fn changed(&self) -> Result<ChangedPaths, TreeError> {
         let ask = self.ask("list the changes of")?.args(["status", "--porcelain=v2", "-z", "--no-renames"]);
-        Ok(Changed::of(&ask.args(["--untracked-files=all", "--ignore-submodules=all"]).answer()?))
+        Ok(ChangedPaths::of(&ask.args(["--untracked-files=all", "--ignore-submodules=all"]).answer()?))
     }
 }
 
-impl Changed {
+impl ChangedPaths {
     /// Reads `git status --porcelain=v2 -z`.
     fn of(status: &[u8]) -> Self {
         let mut changed = Self::default();
@@ -183,7 +183,7 @@ mod tests {
         let status = b"1 .M N... 100644 100644 100644 1 1 a b\x001 .D N... 100644 100644 000000 1 1 gone\x00\
             1 .M S.M. 160000 160000 160000 1 1 module\x00? new\x00? nested/\x00? .rawko/sessions/1/journal\x00\
             1 .M N... 100644 100644 100644 1 1 .rawko/sessions/2\x00? .rawko/sessions-list\x00";
-        let changed = Changed::of(status);
+        let changed = ChangedPaths::of(status);
         assert_eq!(changed.there, b"a b\0new\0.rawko/sessions-list\0");
         assert_eq!(changed.gone, b"gone\0");
     }

@@ -17,7 +17,7 @@ use std::time::Duration;
 use rawko_tools::output_within;
 
 use super::error::TreeError;
-use super::lock::Lock;
+use super::lock::TreeLock;
 use super::names::{CommitId, Repository};
 use super::place::WorkPlace;
 
@@ -99,7 +99,7 @@ pub(super) fn find(path: Option<&OsStr>, work_place: &Path) -> Option<PathBuf> {
 }
 
 /// One question to git.
-pub(super) struct Ask<'a> {
+pub(super) struct GitCommand<'a> {
     command: Command,
     doing: &'static str,
     git_folder: PathBuf,
@@ -108,10 +108,10 @@ pub(super) struct Ask<'a> {
     input: Stdio,
 }
 
-impl<'a> Ask<'a> {
+impl<'a> GitCommand<'a> {
     fn new(
         place: &WorkPlace,
-        lock: Option<&Lock>,
+        lock: Option<&TreeLock>,
         doing: &'static str,
         git_folder: &Path,
     ) -> Result<Self, TreeError> {
@@ -120,7 +120,7 @@ impl<'a> Ask<'a> {
         let mut command = Command::new(&place.git);
         // The leader of a group: ctrl-C at the terminal is for the worker, and what takes too long ends with its helpers.
         command.process_group(0).current_dir("/");
-        let input = lock.map_or_else(|| Ok(Stdio::null()), Lock::as_input)?;
+        let input = lock.map_or_else(|| Ok(Stdio::null()), TreeLock::as_input)?;
         Ok(Self { command, doing, git_folder: git_folder.to_owned(), remote: None, time: LOCAL, input })
     }
 
@@ -136,7 +136,7 @@ impl<'a> Ask<'a> {
     /// About a repository of this machine. `doing` completes "git cannot …".
     pub(super) fn local(
         place: &WorkPlace,
-        lock: &Lock,
+        lock: &TreeLock,
         doing: &'static str,
         git_folder: &Path,
     ) -> Result<Self, TreeError> {
@@ -148,7 +148,7 @@ impl<'a> Ask<'a> {
     /// To a remote repository. `git_folder` is the one of this machine that it is for, if there is one.
     pub(super) fn remote(
         place: &WorkPlace,
-        lock: Option<&Lock>,
+        lock: Option<&TreeLock>,
         doing: &'static str,
         git_folder: Option<&Path>,
         repository: &'a Repository,

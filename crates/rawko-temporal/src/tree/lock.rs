@@ -20,12 +20,12 @@ use super::error::TreeError;
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
-pub(super) struct Lock {
+pub(super) struct TreeLock {
     file: File,
     path: PathBuf,
 }
 
-impl Lock {
+impl TreeLock {
     /// Takes the lock; `None` if others hold it for longer than `patience`.
     pub(super) fn acquire(path: &Path, patience: Duration) -> Result<Option<Self>, TreeError> {
         let cannot = |error| TreeError::io("lock", path, error);
@@ -63,7 +63,7 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for TreeLock {
     fn drop(&mut self) {
         // Every git of ours has ended. Another thread's new child may have a copy of the file until it runs its program.
         let _ = flock(&self.file, FlockOperation::Unlock);
@@ -93,7 +93,7 @@ mod tests {
                 let (path, inside, most) = (&path, &inside, &most);
                 scope.spawn(move || {
                     for round in 0..50_u32 {
-                        let lock = Lock::acquire(path, Duration::from_secs(60)).unwrap().unwrap();
+                        let lock = TreeLock::acquire(path, Duration::from_secs(60)).unwrap().unwrap();
                         most.fetch_max(inside.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
                         std::thread::yield_now();
                         inside.fetch_sub(1, Ordering::SeqCst);
@@ -111,14 +111,14 @@ mod tests {
     fn a_process_that_was_given_it_holds_it_until_its_end() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        let mut lock = Lock::acquire(&path, Duration::ZERO).unwrap().unwrap();
+        let mut lock = TreeLock::acquire(&path, Duration::ZERO).unwrap().unwrap();
         let input = lock.as_input().unwrap();
         let mut child = std::process::Command::new("sleep").arg("600").stdin(input).spawn().unwrap();
         // As when this process is killed: its own copy goes, without being unlocked.
         drop(std::mem::replace(&mut lock.file, File::open("/dev/null").unwrap()));
-        assert!(Lock::acquire(&path, Duration::from_millis(1)).unwrap().is_none());
+        assert!(TreeLock::acquire(&path, Duration::from_millis(1)).unwrap().is_none());
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(Lock::acquire(&path, Duration::from_secs(60)).unwrap().is_some());
+        assert!(TreeLock::acquire(&path, Duration::from_secs(60)).unwrap().is_some());
     }
 }

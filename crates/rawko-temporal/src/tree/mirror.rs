@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use super::error::TreeError;
 use super::files::{is_folder, make_folder, remove, set, sweep};
-use super::git::Ask;
-use super::lock::Lock;
+use super::git::GitCommand;
+use super::lock::TreeLock;
 use super::names::{BRANCHES, CommitId, Repository, check_revision};
 use super::place::{WorkPlace, unfinished};
 
@@ -86,7 +86,7 @@ fn listed(
     repository: &Repository,
     names: &[String],
 ) -> Result<Vec<(String, CommitId)>, TreeError> {
-    let ask = Ask::remote(place, None, "list the branches of", None, repository)?;
+    let ask = GitCommand::remote(place, None, "list the branches of", None, repository)?;
     let ask = ask.args(["ls-remote", "--quiet"]).other_end("--upload-pack", "upload-pack");
     let answer = ask.args(["--", repository.url()]).args(names).text()?;
     answer
@@ -101,7 +101,7 @@ pub(super) struct Mirror<'a> {
     place: &'a WorkPlace,
     repository: &'a Repository,
     folder: PathBuf,
-    lock: Lock,
+    lock: TreeLock,
     is_new: bool,
 }
 
@@ -150,8 +150,13 @@ impl<'a> Mirror<'a> {
     }
 
     fn fetch(&self) -> Result<(), TreeError> {
-        let ask =
-            Ask::remote(self.place, Some(&self.lock), "fetch from", Some(&self.folder), self.repository)?;
+        let ask = GitCommand::remote(
+            self.place,
+            Some(&self.lock),
+            "fetch from",
+            Some(&self.folder),
+            self.repository,
+        )?;
         let ask = ask.args(["fetch", "--quiet", "--prune", "--no-tags", "--force", "--no-write-fetch-head"]);
         let ask = ask.other_end("--upload-pack", "upload-pack").args(["--", self.repository.url()]);
         let without = format!("^refs/heads/{BRANCHES}*");
@@ -174,25 +179,25 @@ impl<'a> Mirror<'a> {
         has().is_ok()
     }
 
-    fn ask(&self, doing: &'static str) -> Result<Ask<'static>, TreeError> {
-        Ask::local(self.place, &self.lock, doing, &self.folder)
+    fn ask(&self, doing: &'static str) -> Result<GitCommand<'static>, TreeError> {
+        GitCommand::local(self.place, &self.lock, doing, &self.folder)
     }
 }
 
 /// Whether git has the commit.
-pub(super) fn has(ask: Ask<'_>, commit: &CommitId) -> Result<(), TreeError> {
+pub(super) fn has(ask: GitCommand<'_>, commit: &CommitId) -> Result<(), TreeError> {
     ask.args(["cat-file", "-e", &format!("{commit}^{{commit}}")]).answer().map(drop)
 }
 
 /// Fetches a commit by its id, which servers give that hold it.
 pub(super) fn fetch_commit(
     place: &WorkPlace,
-    lock: &Lock,
+    lock: &TreeLock,
     git_folder: &Path,
     repository: &Repository,
     commit: &CommitId,
 ) -> Result<(), TreeError> {
-    let ask = Ask::remote(place, Some(lock), "fetch a commit from", Some(git_folder), repository)?;
+    let ask = GitCommand::remote(place, Some(lock), "fetch a commit from", Some(git_folder), repository)?;
     let ask = ask.args(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"]);
     let ask = ask.other_end("--upload-pack", "upload-pack");
     ask.args(["--", repository.url(), commit.as_str()]).answer().map(drop).map_err(|error| match error {

@@ -8,7 +8,7 @@ use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use super::error::TreeError;
 use super::files::{is_folder, make_folder, remove};
 use super::git;
-use super::lock::Lock;
+use super::lock::TreeLock;
 use super::names::{Repository, check_name, comparable};
 
 /// Who makes the commits of a fleet, by name and address.
@@ -130,9 +130,9 @@ impl WorkPlace {
         self.folder.join("mirrors").join(name)
     }
 
-    pub(super) fn lock_mirror(&self, name: &str) -> Result<Lock, TreeError> {
+    pub(super) fn lock_mirror(&self, name: &str) -> Result<TreeLock, TreeError> {
         let path = self.folder.join("locks").join(format!("mirror-{name}"));
-        Lock::acquire(&path, self.network)?.ok_or(TreeError::Busy {
+        TreeLock::acquire(&path, self.network)?.ok_or(TreeError::Busy {
             path,
             seconds: self.network.as_secs(),
             hint: "it clones or fetches a large repository, or hangs; give the work place more time, or end it",
@@ -141,11 +141,11 @@ impl WorkPlace {
 
     /// A tree for the task that no process works in, locked. As a rule, the first one. If another process has that tree
     /// (perhaps one that hangs and was given up), the next one.
-    pub(super) fn take_tree(&self, task: &str) -> Result<(Lock, PathBuf), TreeError> {
+    pub(super) fn take_tree(&self, task: &str) -> Result<(TreeLock, PathBuf), TreeError> {
         let mut patience = PATIENCE;
         for number in 0..MOST_TREES {
             let (lock, tree) = self.tree(task, number);
-            if let Some(lock) = Lock::acquire(&lock, patience)? {
+            if let Some(lock) = TreeLock::acquire(&lock, patience)? {
                 return Ok((lock, tree));
             }
             patience = Duration::ZERO;
@@ -174,7 +174,7 @@ pub fn forget(place: &WorkPlace, task: &str) -> Result<(), TreeError> {
         if !is_folder(&tree) && lock.symlink_metadata().is_err() {
             continue;
         }
-        match Lock::acquire(&lock, PATIENCE)? {
+        match TreeLock::acquire(&lock, PATIENCE)? {
             Some(held) => {
                 remove(&tree)?;
                 remove(&unfinished(&tree))?;
@@ -199,7 +199,7 @@ pub fn forget_unused_mirrors(place: &WorkPlace, unused_for: Duration) -> Result<
         // Half of one, which only its lock's holder makes.
         let name = name.strip_suffix(UNFINISHED).unwrap_or(name);
         let lock = place.folder.join("locks").join(format!("mirror-{name}"));
-        let Some(lock) = Lock::acquire(&lock, Duration::ZERO)? else { continue };
+        let Some(lock) = TreeLock::acquire(&lock, Duration::ZERO)? else { continue };
         let used = mirror.symlink_metadata().and_then(|found| found.modified());
         let age = used.ok().and_then(|used| SystemTime::now().duration_since(used).ok()).unwrap_or_default();
         if age < unused_for || is_borrowed(place, &mirror)? {

@@ -8,8 +8,8 @@ use std::sync::{Mutex, PoisonError};
 
 use super::error::TreeError;
 use super::files::{is_folder, make_folder, remove, set, sweep};
-use super::git::Ask;
-use super::lock::Lock;
+use super::git::GitCommand;
+use super::lock::TreeLock;
 use super::mirror::{Mirror, fetch_commit, has, is_unknown};
 use super::names::{CommitId, Repository, branch_of};
 use super::place::{WorkPlace, unfinished};
@@ -40,7 +40,7 @@ pub struct TaskTree {
     pub(super) repository: Repository,
     folder: PathBuf,
     pub(super) head: Mutex<CommitId>,
-    pub(super) lock: Lock,
+    pub(super) lock: TreeLock,
 }
 
 impl TaskTree {
@@ -129,7 +129,7 @@ impl TaskTree {
         let git_folder = new.join(".git");
         let format = format!("--object-format={}", head.format());
         let init = ["init", "--quiet", "--template=", &format];
-        Ask::local(&self.place, &self.lock, "make a clone", &git_folder)?
+        GitCommand::local(&self.place, &self.lock, "make a clone", &git_folder)?
             .in_tree(&new)
             .args(init)
             .answer()?;
@@ -224,14 +224,14 @@ impl TaskTree {
     }
 
     /// About the clone and its files.
-    pub(super) fn ask(&self, doing: &'static str) -> Result<Ask<'static>, TreeError> {
-        Ok(Ask::local(&self.place, &self.lock, doing, &self.git_folder())?.in_tree(&self.folder))
+    pub(super) fn ask(&self, doing: &'static str) -> Result<GitCommand<'static>, TreeError> {
+        Ok(GitCommand::local(&self.place, &self.lock, doing, &self.git_folder())?.in_tree(&self.folder))
     }
 
     /// To the remote, from a clone without foreign settings: an agent may have worked in it since.
-    pub(super) fn ask_remote(&self, doing: &'static str) -> Result<Ask<'_>, TreeError> {
+    pub(super) fn ask_remote(&self, doing: &'static str) -> Result<GitCommand<'_>, TreeError> {
         self.mend(&self.head())?;
-        Ask::remote(&self.place, Some(&self.lock), doing, Some(&self.git_folder()), &self.repository)
+        GitCommand::remote(&self.place, Some(&self.lock), doing, Some(&self.git_folder()), &self.repository)
     }
 
     pub(super) fn git_folder(&self) -> PathBuf {

@@ -47,7 +47,7 @@ pub(crate) const PRIVATE: [&str; 36] = [
 
 /// A private place of the user's.
 #[derive(Debug)]
-struct Place {
+struct PrivatePath {
     path: PathBuf,
     /// Whether rawko reads there what it does: no grant opens that.
     is_rawkos: bool,
@@ -55,7 +55,7 @@ struct Place {
 
 /// The private places of one user, seen from a project.
 #[derive(Debug, Default)]
-pub(super) struct PrivatePlaces(Vec<Place>);
+pub(super) struct PrivatePlaces(Vec<PrivatePath>);
 
 impl PrivatePlaces {
     /// The private places of the user, as the variables say. A project in such a place is the user's choice.
@@ -68,14 +68,14 @@ impl PrivatePlaces {
             .filter_map(|name| Some(folder(name)?.join("rawko")));
         let all = of_home.chain(moved).flat_map(|path| [real_place(&path), path]);
         let places = all.filter(|path| !root.starts_with(path));
-        Self(places.map(|path| Place { is_rawkos: path.ends_with("rawko"), path }).collect())
+        Self(places.map(|path| PrivatePath { is_rawkos: path.ends_with("rawko"), path }).collect())
     }
 
     /// The private place that contains `path`, unless one of the grants is for something in it.
     pub(super) fn around(&self, path: &Path, grants: &[&[PathBuf]]) -> Option<&Path> {
         let is_named =
             |place: &Path| grants.iter().any(|list| list.iter().any(|grant| grant.starts_with(place)));
-        let is_open = |place: &Place| {
+        let is_open = |place: &PrivatePath| {
             // Of rawko's own, skills are for agents.
             let open = if place.is_rawkos { place.path.join("skills") } else { place.path.clone() };
             path.starts_with(&open) && is_named(&open)

@@ -31,14 +31,14 @@ const INNER: [&str; 5] = ["agents", "hooks", "info", "memories", "prompts"];
 
 /// A file or folder that no agent writes.
 #[derive(Debug)]
-struct Place {
+struct ProtectedPath {
     /// The name that protects it.
     name: &'static str,
     real: PathBuf,
     id: Option<FileId>,
 }
 
-impl Place {
+impl ProtectedPath {
     fn at(name: &'static str, real: PathBuf) -> Self {
         let id =
             fs::metadata(&real).ok().filter(fs::Metadata::is_dir).map(|found| (found.dev(), found.ino()));
@@ -54,9 +54,9 @@ impl Place {
 #[derive(Debug)]
 pub(super) struct ProtectedPlaces {
     root: PathBuf,
-    places: Vec<Place>,
+    places: Vec<ProtectedPath>,
     /// Journals and checkpoints, which hold what was denied.
-    sessions: Option<Place>,
+    sessions: Option<ProtectedPath>,
 }
 
 impl ProtectedPlaces {
@@ -80,7 +80,7 @@ impl ProtectedPlaces {
             found.add("a repository", root.to_owned(), &DECIDING);
         }
         let sessions = real_place(&root.join(".rawko/sessions"));
-        found.sessions = (!root.starts_with(&sessions)).then(|| Place::at("sessions", sessions));
+        found.sessions = (!root.starts_with(&sessions)).then(|| ProtectedPath::at("sessions", sessions));
         found
     }
 
@@ -95,7 +95,7 @@ impl ProtectedPlaces {
             all
         };
         let all = all.into_iter().filter(|place| !self.root.starts_with(place));
-        let all: Vec<Place> = all.map(|place| Place::at(name, place)).collect();
+        let all: Vec<ProtectedPath> = all.map(|place| ProtectedPath::at(name, place)).collect();
         self.places.extend(all);
     }
 

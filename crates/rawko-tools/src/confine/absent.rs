@@ -14,7 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::{AtFlags, FileType, RenameFlags, readlinkat, renameat_with, symlinkat, unlinkat};
 use rustix::io::{Errno, Result};
 
-use super::git::{DECIDING, Repository, with_inner};
+use super::git::{DECIDING, ProjectRepository, with_inner};
 use super::rebase;
 use crate::access::PROTECTED;
 use crate::folder::{allowed, descend, identity_of, kind_of, open_folder, remove};
@@ -57,7 +57,7 @@ enum Before {
 /// and the links, there and at the top of the project. A command may create files beside those that are protected, and
 /// nothing can be mounted where nothing is, or over a link.
 pub(super) fn absent(
-    repository: Option<&Repository>,
+    repository: Option<&ProjectRepository>,
     root: &Path,
     theirs: &[PathBuf],
     protect: &[String],

@@ -22,7 +22,7 @@ fn check(act: impl Fn(&Path), look: impl Fn(&Path)) {
     for name in ["commondir", "config/inner/file", "hooks/hook", "info/attributes"] {
         fs::write(top.join("foreign").join(name), "KEPT").unwrap();
     }
-    let repository = Repository {
+    let repository = ProjectRepository {
         top: top.join("project"),
         folders: vec![git.clone()],
         own: Some(git.clone()),
@@ -132,7 +132,7 @@ fn a_folder_that_cannot_be_searched_is_not_an_empty_one() {
     fs::create_dir_all(git.join("hooks")).unwrap();
     fs::write(git.join("config"), "KEPT").unwrap();
     fs::set_permissions(&git, Permissions::from_mode(0o0)).unwrap();
-    let repository = Repository {
+    let repository = ProjectRepository {
         top: folder.path().to_owned(),
         folders: vec![git.clone()],
         own: None,
@@ -149,7 +149,7 @@ fn a_link_is_put_back() {
     let git = folder.path().join(".git");
     fs::create_dir(&git).unwrap();
     symlink("../mine", git.join("hooks")).unwrap();
-    let repository = Repository {
+    let repository = ProjectRepository {
         top: folder.path().to_owned(),
         folders: vec![git.clone()],
         own: None,

@@ -34,7 +34,7 @@ pub(super) type Identity = (u64, u64);
 /// When a command may have made something, in seconds of the time of the last change of an inode: that is the kernel's, and
 /// no command sets it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Window {
+pub(super) struct TimeWindow {
     pub(super) since: i64,
     pub(super) until: i64,
 }
@@ -61,7 +61,7 @@ struct Armed {
 /// `knows_all`: what is not known to be the user's is none of theirs.
 pub(super) fn disarm(
     folder: &OwnedFd,
-    window: Window,
+    window: TimeWindow,
     shares_well: bool,
     knows_all: bool,
     checked: &mut Checked,
@@ -87,7 +87,7 @@ pub(super) fn disarm(
 }
 
 /// Removes from a repository of the user's what git would obey, was not there and was made in this time.
-pub(super) fn restore(folder: &OwnedFd, missing: &[String], window: Window) {
+pub(super) fn restore(folder: &OwnedFd, missing: &[String], window: TimeWindow) {
     let is_new = |name: &&String| {
         times(folder, name).is_some_and(|times| times.first >= window.since && times.last <= window.until)
     };
@@ -95,7 +95,7 @@ pub(super) fn restore(folder: &OwnedFd, missing: &[String], window: Window) {
 }
 
 /// Makes a folder none that git takes for a repository. Files in the way are renamed, in case they are needed.
-fn unmake(folder: &OwnedFd, window: Window) {
+fn unmake(folder: &OwnedFd, window: TimeWindow) {
     for _ in PARTS {
         if !is_repository(|name| kind_of(folder, name).is_ok()) {
             return;

@@ -19,13 +19,13 @@ use crate::folder::{allowed, open_folder};
 const MAX_OPENED: usize = 256;
 
 /// What one folder holds.
-pub(super) struct Listed<'a> {
+pub(super) struct ListedFolder<'a> {
     pub(super) path: &'a Path,
     pub(super) folder: &'a OwnedFd,
     pub(super) names: &'a [(OsString, FileType)],
 }
 
-impl Listed<'_> {
+impl ListedFolder<'_> {
     /// The kind of what has this name, in whatever case: some file systems do not tell them apart.
     pub(super) fn kind_of(&self, name: &str) -> Option<FileType> {
         let is_it = |found: &OsStr| found.eq_ignore_ascii_case(name);
@@ -34,9 +34,9 @@ impl Listed<'_> {
 }
 
 /// Visits a folder and all below it, until `most` entries were seen. Whether that was all.
-pub(super) fn each_folder(base: &Path, most: usize, visit: &mut dyn FnMut(&Listed<'_>)) -> bool {
+pub(super) fn each_folder(base: &Path, most: usize, visit: &mut dyn FnMut(&ListedFolder<'_>)) -> bool {
     let Ok(top) = open_folder(None, base.as_os_str()) else { return true };
-    let mut opened = Opened::default();
+    let mut opened = OpenedFolders::default();
     let (mut queue, mut filled) = (VecDeque::from([PathBuf::new()]), VecDeque::new());
     let mut left = most;
     let mut is_filled = false;
@@ -56,7 +56,7 @@ pub(super) fn each_folder(base: &Path, most: usize, visit: &mut dyn FnMut(&Liste
         }
         left -= names.len();
         let path = base.join(&inside);
-        visit(&Listed { path: &path, folder: &folder, names: &names });
+        visit(&ListedFolder { path: &path, folder: &folder, names: &names });
         for (name, _) in names.iter().filter(|(_, kind)| *kind == FileType::Directory) {
             let later = !is_filled && is_filled_by_tools(name);
             if later { &mut filled } else { &mut queue }.push_back(inside.join(name));
@@ -84,9 +84,9 @@ fn open_below(top: &OwnedFd, inside: &Path) -> Result<OwnedFd> {
 
 /// Folders that had to be opened up, and the modes that they had. Dropping it puts these back.
 #[derive(Default)]
-struct Opened(Vec<(OwnedFd, Mode)>);
+struct OpenedFolders(Vec<(OwnedFd, Mode)>);
 
-impl Opened {
+impl OpenedFolders {
     fn list(&mut self, folder: &OwnedFd) -> Result<Vec<(OsString, FileType)>> {
         match list(folder) {
             Err(Errno::ACCESS) => {}
@@ -102,7 +102,7 @@ impl Opened {
     }
 }
 
-impl Drop for Opened {
+impl Drop for OpenedFolders {
     fn drop(&mut self) {
         for (folder, mode) in self.0.iter().rev() {
             let _ = chmod(format!("/proc/self/fd/{}", folder.as_raw_fd()), *mode);

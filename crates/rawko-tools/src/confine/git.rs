@@ -21,7 +21,7 @@ pub(super) const DECIDING: [&str; 6] =
 
 /// The repository that a project belongs to, as it was before the first command: a command can make another.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Repository {
+pub(super) struct ProjectRepository {
     /// The top of the work tree.
     pub(super) top: PathBuf,
     /// The folders that git writes: the repository's own, and for a linked work tree that of the main one.
@@ -33,11 +33,11 @@ pub(super) struct Repository {
 }
 
 /// The repository around `folder`, if there is one.
-pub(super) fn repository_of(folder: &Path) -> Option<Repository> {
+pub(super) fn repository_of(folder: &Path) -> Option<ProjectRepository> {
     let top = folder.ancestors().find(|top| top.join(".git").symlink_metadata().is_ok())?;
     let (own, shared) = folders_of(&top.join(".git")).unzip();
     let obeyed = shared.iter().flat_map(|folder| obeyed(top, folder)).collect();
-    Some(Repository { top: top.to_owned(), folders: shared.into_iter().collect(), own, obeyed })
+    Some(ProjectRepository { top: top.to_owned(), folders: shared.into_iter().collect(), own, obeyed })
 }
 
 /// The folder of the work tree whose `.git` is this, and the one that holds all: the same, or that of the main work tree,
@@ -71,7 +71,7 @@ pub(super) fn deciding(folder: &Path) -> Vec<PathBuf> {
 
 /// What the work trees of a repository have for themselves but for this one, which is linked to it: their `HEAD`, their
 /// index, what they are in the middle of.
-pub(super) fn of_other_trees(repository: &Repository) -> Vec<PathBuf> {
+pub(super) fn of_other_trees(repository: &ProjectRepository) -> Vec<PathBuf> {
     let Some(own) = &repository.own else { return Vec::new() };
     let mut others = Vec::new();
     for folder in repository.folders.iter().filter(|folder| *folder != own) {

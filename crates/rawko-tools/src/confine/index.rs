@@ -35,7 +35,7 @@ const EMPTY: [&str; 2] = [
 
 /// One entry, as far as it is needed.
 #[derive(Debug, PartialEq, Eq)]
-struct Entry {
+struct IndexEntry {
     /// Where it begins.
     at: usize,
     name: PathBuf,
@@ -46,7 +46,7 @@ struct Entry {
     is_empty: bool,
 }
 
-impl Entry {
+impl IndexEntry {
     fn kind(&self) -> PlaceholderKind {
         match self.mode & 0o17_0000 {
             0o12_0000 => PlaceholderKind::Link,
@@ -84,7 +84,7 @@ pub(super) fn tracked(
     {
         entries = settled;
     }
-    let placeholder = |entry: Entry| Placeholder {
+    let placeholder = |entry: IndexEntry| Placeholder {
         kind: entry.kind(),
         name: entry.name,
         size: entry.size,
@@ -120,7 +120,7 @@ fn not_understood(why: &str) -> io::Error {
 
 /// Changes the entries that git would not believe, as git changes an index, and gives all back. `None` if git is about
 /// to change it itself. The index keeps its time: with a newer one, git would believe the entries of other files too.
-fn settle(folder: &OwnedFd, hidden: &BTreeSet<PathBuf>, top: &Path) -> io::Result<Option<Vec<Entry>>> {
+fn settle(folder: &OwnedFd, hidden: &BTreeSet<PathBuf>, top: &Path) -> io::Result<Option<Vec<IndexEntry>>> {
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::CLOEXEC;
     let lock = match openat(folder, "index.lock", flags, Mode::from_raw_mode(0o600)) {
         Ok(lock) => lock,
@@ -139,7 +139,7 @@ fn rewrite(
     lock: OwnedFd,
     hidden: &BTreeSet<PathBuf>,
     top: &Path,
-) -> io::Result<Option<Vec<Entry>>> {
+) -> io::Result<Option<Vec<IndexEntry>>> {
     let Some((mut bytes, stat)) = read(folder)? else { return Ok(None) };
     let (mut entries, hash_length) = understood(&bytes, hidden)?;
     for entry in entries.iter_mut().filter(|entry| !entry.is_believed(stat.st_mtime)) {
@@ -184,7 +184,7 @@ fn set(bytes: &mut [u8], at: usize, value: u32) {
 }
 
 /// The entries of what is hidden, and how long the name of an object is: the index does not say.
-fn understood(bytes: &[u8], hidden: &BTreeSet<PathBuf>) -> io::Result<(Vec<Entry>, usize)> {
+fn understood(bytes: &[u8], hidden: &BTreeSet<PathBuf>) -> io::Result<(Vec<IndexEntry>, usize)> {
     for hash_length in [20, 32] {
         if let Some((entries, rest)) = entries(bytes, hash_length, hidden)
             && let Some(has_base) = has_base(bytes, rest, hash_length)
@@ -201,7 +201,7 @@ fn number(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 /// The entries of what is hidden, and where the extensions begin.
-fn entries(bytes: &[u8], hash_length: usize, hidden: &BTreeSet<PathBuf>) -> Option<(Vec<Entry>, usize)> {
+fn entries(bytes: &[u8], hash_length: usize, hidden: &BTreeSet<PathBuf>) -> Option<(Vec<IndexEntry>, usize)> {
     let version =
         number(bytes, 4).filter(|version| bytes.starts_with(b"DIRC") && (2..=4).contains(version))?;
     let (mut at, mut found, mut name) = (12, Vec::new(), Vec::new());
@@ -229,7 +229,7 @@ fn entries(bytes: &[u8], hash_length: usize, hidden: &BTreeSet<PathBuf>) -> Opti
         }
         let stage = flags >> 12 & 3;
         if stage == 0 && !is_intended && is_hidden(&name, hidden) {
-            found.push(Entry {
+            found.push(IndexEntry {
                 at,
                 name: PathBuf::from(OsStr::from_bytes(&name)),
                 mode: number(bytes, at + 24)?,

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rawko_sandbox::{Network, Plan, Step, Wall, landlock_version};
+use rawko_sandbox::{ConfinementPlan, Network, ViewStep, Wall, landlock_version};
 
 use super::private::{OwnFolders, PrivateFolders};
 use super::trial::{self, Trouble};
@@ -111,7 +111,8 @@ fn try_each(
 ) -> Result<Offer, Shortage> {
     let own = private.of(TRIAL).map_err(|error| no_folders(&error))?;
     let folder = own.home.clone();
-    let layered = OwnFolders::changes(&own.caches, &folder).map(|changes| Step::Layer { folder, changes });
+    let layered =
+        OwnFolders::changes(&own.caches, &folder).map(|changes| ViewStep::Layer { folder, changes });
     // Why it cannot be done so.
     let trial = |wall, base| match trial::run(helper, plan(&own, wall, base), limit) {
         Ok(()) => Ok(None),
@@ -140,8 +141,8 @@ fn try_each(
     Err(Shortage::Machine(whys.join("; ")))
 }
 
-fn plan(own: &OwnFolders, wall: Wall, base: Vec<Step>) -> Plan {
-    Plan {
+fn plan(own: &OwnFolders, wall: Wall, base: Vec<ViewStep>) -> ConfinementPlan {
+    ConfinementPlan {
         wall,
         directory: PathBuf::from("/"),
         base,

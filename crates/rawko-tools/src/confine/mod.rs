@@ -40,20 +40,22 @@ use std::time::{Duration, Instant};
 
 use rawko_core::MemoryLimit;
 use rawko_core::agent::{Enforcement, Permissions};
-use rawko_sandbox::{Control, Network, Plan, Report, Shared, Step, Wall, landlock_version};
+use rawko_sandbox::{
+    ConfinementPlan, Control, HelperReport, Network, SharedNamespaces, ViewStep, Wall, landlock_version,
+};
 
 use crate::access::FileAccess;
 use crate::confinement::Shortage;
 
-use git::Repository;
+use git::ProjectRepository;
 use held::HeldFolders;
 pub use machine::Offer;
 use new_repositories::NewRepositories;
 pub(crate) use new_repositories::settle_after;
 use places::Places;
 use private::PrivateFolders;
-use proxy::{Client, Clients, Proxy};
-use survey::{Survey, Wanted};
+use proxy::{Clients, Proxy, ProxyClient};
+use survey::{Survey, SurveyTarget};
 pub(crate) use watched::Watched;
 
 /// The most processes that one command may have at the same time.
@@ -84,7 +86,7 @@ struct RunSandbox {
     survey: Mutex<Option<Arc<Survey>>>,
     sockets: Mutex<sockets::Relative>,
     /// The project's repository, as it was before the first command.
-    repository: Option<Repository>,
+    repository: Option<ProjectRepository>,
     /// What the project does not have and no command may make.
     held: HeldFolders,
     /// The network of each agent's commands, by its name.
@@ -96,7 +98,7 @@ struct RunSandbox {
 /// The network that the commands of one agent share.
 #[derive(Debug)]
 struct AgentNetwork {
-    shared: Arc<Shared>,
+    shared: Arc<SharedNamespaces>,
     /// The way out, for as long as this lives.
     _proxy: Option<Proxy>,
 }
@@ -105,7 +107,7 @@ struct AgentNetwork {
 #[derive(Debug)]
 pub(crate) struct WayOut {
     network: Network,
-    client: Arc<Client>,
+    client: Arc<ProxyClient>,
     clients: Clients,
     /// Where commands of an agent share no network, each has a proxy of its own.
     proxy: Option<Proxy>,
@@ -246,7 +248,7 @@ impl Sandbox {
     }
 
     /// Has the helper begin, in the network of the agent's earlier commands if there were some.
-    fn begin(&self, watched: &mut Watched, plan: &Plan, who: &str) -> io::Result<()> {
+    fn begin(&self, watched: &mut Watched, plan: &ConfinementPlan, who: &str) -> io::Result<()> {
         let (control, clients) = (&mut watched.control, &watched.way.clients);
         // The next process that takes the session up waits until no helper holds it.
         let keeps = Some(self.0.private.run().lock());
@@ -299,12 +301,12 @@ impl Sandbox {
                 // Each command has a network of its own.
                 Clients::default()
             };
-            let client = Client::new(proxy::next_address(), hosts);
+            let client = ProxyClient::new(proxy::next_address(), hosts);
             clients.add(Arc::clone(&client));
             let network = Network::Proxy { address: client.address, port: proxy::PORT };
             return Ok(WayOut { network, client, clients, proxy: None });
         }
-        let (client, clients) = (Client::new(Ipv4Addr::LOCALHOST, hosts), Clients::default());
+        let (client, clients) = (ProxyClient::new(Ipv4Addr::LOCALHOST, hosts), Clients::default());
         if hosts.is_empty() || landlock_version() < HOLDS_PORTS {
             return Ok(WayOut { network: Network::Own, client, clients, proxy: None });
         }
@@ -322,7 +324,7 @@ impl Sandbox {
 
 /// Has a step name a real path. The helper follows no link, because another command could put one there meanwhile. The last
 /// part stays: what a link leads to is a place of its own.
-fn resolve(step: &mut Step) {
+fn resolve(step: &mut ViewStep) {
     let place = step.place_mut();
     if let (Some(above), Some(name)) = (place.parent(), place.file_name())
         && let Ok(real) = std::fs::canonicalize(above)
@@ -342,10 +344,10 @@ fn await_ready(control: &mut Control) -> io::Result<()> {
         _ => error,
     });
     match report? {
-        Some(Report::Failed { what } | Report::Unfit { why: what }) => {
+        Some(HelperReport::Failed { what } | HelperReport::Unfit { why: what }) => {
             Err(io::Error::other(format!("the sandbox could not be made: {what}")))
         }
-        Some(Report::Ready | Report::Ended { .. }) | None => Ok(()),
+        Some(HelperReport::Ready | HelperReport::Ended { .. }) | None => Ok(()),
     }
 }
 
@@ -371,7 +373,7 @@ impl Confined {
     }
 
     /// Has a helper that was started begin with the command.
-    pub(crate) fn begin(&self, watched: &mut Watched, plan: &Plan) -> io::Result<()> {
+    pub(crate) fn begin(&self, watched: &mut Watched, plan: &ConfinementPlan) -> io::Result<()> {
         self.sandbox.begin(watched, plan, &self.network_name())
     }
 
@@ -390,7 +392,7 @@ impl Confined {
     }
 
     /// The plan for one command.
-    pub(crate) fn plan(&self, directory: &Path, input: &[u8], way: &WayOut) -> io::Result<Plan> {
+    pub(crate) fn plan(&self, directory: &Path, input: &[u8], way: &WayOut) -> io::Result<ConfinementPlan> {
         let run = &self.sandbox.0;
         let access = FileAccess::new(&self.root, &self.permissions).map_err(io::Error::other)?;
         let wall = self.sandbox.wall();
@@ -432,7 +434,7 @@ impl Confined {
             }
             way.client.refusals.note_blind();
         }
-        let builder = view::Builder {
+        let builder = view::PlanBuilder {
             access: &access,
             places: &run.places,
             own: &own,
@@ -453,9 +455,9 @@ impl Confined {
         };
         let (mut base, mut view) = builder.steps()?;
         // The contents of a private home are not where this machine's links lead.
-        let covers = base.iter_mut().filter(|step| matches!(step, Step::Cover(_)));
+        let covers = base.iter_mut().filter(|step| matches!(step, ViewStep::Cover(_)));
         covers.chain(&mut view).for_each(resolve);
-        Ok(Plan {
+        Ok(ConfinementPlan {
             wall,
             directory: std::fs::canonicalize(directory)?,
             base,
@@ -471,14 +473,17 @@ impl Confined {
 
 /// The folders that the view depends on: the project, and what is granted outside of it for writing, or for reading where
 /// a pattern denies some of it.
-fn to_survey(access: &FileAccess, is_thorough: bool) -> Vec<Wanted> {
+fn to_survey(access: &FileAccess, is_thorough: bool) -> Vec<SurveyTarget> {
     let root = access.root();
     let patterns: Vec<PathBuf> =
         access.pattern_folders().into_iter().filter(|folder| !folder.starts_with(root)).collect();
-    let mut others: Vec<Wanted> = Vec::new();
+    let mut others: Vec<SurveyTarget> = Vec::new();
     let writable = access.writable().iter().filter(|path| !root.starts_with(path));
-    let wanted =
-        |folder: PathBuf, is_thorough| Wanted { folder, is_thorough, protect: access.protect().to_vec() };
+    let wanted = |folder: PathBuf, is_thorough| SurveyTarget {
+        folder,
+        is_thorough,
+        protect: access.protect().to_vec(),
+    };
     others.extend(writable.map(|path| wanted(path.clone(), is_thorough)));
     for granted in access.readable() {
         // Of a folder of many things, such as a home, the part that the pattern is about.
@@ -494,8 +499,9 @@ fn to_survey(access: &FileAccess, is_thorough: bool) -> Vec<Wanted> {
     others.sort_by(|a, b| a.folder.cmp(&b.folder).then(b.is_thorough.cmp(&a.is_thorough)));
     let mut wanted = vec![wanted(root.to_owned(), is_thorough)];
     for other in others {
-        let covers =
-            |one: &Wanted| other.folder.starts_with(&one.folder) && one.is_thorough >= other.is_thorough;
+        let covers = |one: &SurveyTarget| {
+            other.folder.starts_with(&one.folder) && one.is_thorough >= other.is_thorough
+        };
         if !wanted.iter().any(covers) {
             wanted.push(other);
         }
@@ -513,7 +519,8 @@ pub fn denied_and_tracked(root: &Path, permissions: &Permissions) -> Vec<PathBuf
         return Vec::new();
     }
     if has_patterns {
-        let project = Wanted { folder: access.root().to_owned(), is_thorough: true, protect: Vec::new() };
+        let project =
+            SurveyTarget { folder: access.root().to_owned(), is_thorough: true, protect: Vec::new() };
         let survey = Survey::renewed(&mut None, &[project]);
         denied.extend(survey.files.iter().filter(|path| access.is_denied(path)).cloned());
     }

@@ -24,9 +24,9 @@ use rustix::io::Result;
 use serde::{Deserialize, Serialize};
 
 use super::absent::missing_in;
-use super::disarm::{self, Checked, Identity, Window, seconds, text_in};
-use super::every_folder::{Listed, each_folder};
-use super::git::Repository;
+use super::disarm::{self, Checked, Identity, TimeWindow, seconds, text_in};
+use super::every_folder::{ListedFolder, each_folder};
+use super::git::ProjectRepository;
 use super::survey::{MAX_ENTRIES, MAX_FIRST};
 use crate::access::is_repository;
 use crate::folder::{descend, identity_of, kind_of, open_folder, remove};
@@ -51,13 +51,13 @@ pub(super) struct NewRepositories {
     own: Vec<PathBuf>,
     /// What is kept for the case that this process is killed.
     record: PathBuf,
-    known: Mutex<Known>,
+    known: Mutex<KnownRepositories>,
     beat: Mutex<Option<Beat>>,
     running: Arc<AtomicUsize>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct KnownRepositories {
     /// The folders that commands may write.
     bases: Vec<PathBuf>,
     /// When the first command began, in seconds.
@@ -81,7 +81,7 @@ struct Theirs {
 
 /// The same in a file. Paths are bytes.
 #[derive(Debug, Serialize, Deserialize)]
-struct Record {
+struct KnownRepositoriesFile {
     boot: String,
     bases: Vec<Vec<u8>>,
     since: i64,
@@ -114,7 +114,7 @@ enum Leads {
 
 impl NewRepositories {
     /// `folder` is where the run keeps what ends with it.
-    pub(super) fn new(root: Option<&Path>, repository: Option<&Repository>, folder: &Path) -> Self {
+    pub(super) fn new(root: Option<&Path>, repository: Option<&ProjectRepository>, folder: &Path) -> Self {
         Self {
             root: root.map(Path::to_owned).unwrap_or_default(),
             own: repository
@@ -204,7 +204,7 @@ impl NewRepositories {
         self.running.fetch_sub(1, Ordering::Relaxed);
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownRepositories> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -219,7 +219,7 @@ impl Drop for NewRepositories {
 
 /// Looks at what a run left that was killed. `folder` is where it kept what should have ended with it.
 pub(crate) fn settle_after(folder: &Path) {
-    let Some((mut known, until)) = Known::read(&folder.join(RECORD)) else { return };
+    let Some((mut known, until)) = KnownRepositories::read(&folder.join(RECORD)) else { return };
     known.restore(until);
     known.settle(usize::MAX, until);
 }
@@ -246,7 +246,7 @@ fn touch(file: &File) -> std::io::Result<()> {
 }
 
 /// Notes what a folder holds of the user's.
-fn note(listed: &Listed<'_>, theirs: &mut BTreeMap<Identity, Theirs>) {
+fn note(listed: &ListedFolder<'_>, theirs: &mut BTreeMap<Identity, Theirs>) {
     let dot_git = listed.kind_of(".git");
     if dot_git.is_some_and(|kind| kind != FileType::Directory)
         && let Ok((identity, _)) = entry(listed.folder)
@@ -261,7 +261,7 @@ fn note(listed: &Listed<'_>, theirs: &mut BTreeMap<Identity, Theirs>) {
     }
 }
 
-fn is_listed_repository(listed: &Listed<'_>) -> bool {
+fn is_listed_repository(listed: &ListedFolder<'_>) -> bool {
     // The names alone, in whatever case, before the file system is asked.
     is_repository(|name| listed.kind_of(name).is_some()) && is_opened_repository(listed.folder)
 }
@@ -270,13 +270,13 @@ fn is_opened_repository(folder: &OwnedFd) -> bool {
     is_repository(|name| kind_of(folder, name).is_ok())
 }
 
-impl Known {
+impl KnownRepositories {
     fn write(&self, record: &Path) -> std::io::Result<()> {
         let bytes = |path: &PathBuf| path.as_os_str().as_bytes().to_vec();
         let theirs = self.theirs.iter().map(|((device, inode), Theirs { path, missing })| {
             (*device, *inode, bytes(path), missing.clone())
         });
-        let written = Record {
+        let written = KnownRepositoriesFile {
             boot: boot(),
             bases: self.bases.iter().map(bytes).collect(),
             since: self.since,
@@ -292,7 +292,8 @@ impl Known {
     fn read(record: &Path) -> Option<(Self, i64)> {
         let text = crate::regular::text_of(record, LONGEST_RECORD)?;
         let until = seconds(fs::symlink_metadata(record).ok()?.modified().ok()?).saturating_add(LATE);
-        let Record { boot: then, bases, since, theirs, is_partial } = serde_json::from_str(&text).ok()?;
+        let KnownRepositoriesFile { boot: then, bases, since, theirs, is_partial } =
+            serde_json::from_str(&text).ok()?;
         let path = |bytes: Vec<u8>| PathBuf::from(OsString::from_vec(bytes));
         let known = Self {
             bases: bases.into_iter().map(path).collect(),
@@ -320,7 +321,7 @@ impl Known {
 
     /// Removes from the user's repositories what was not there before and was made `until` then.
     fn restore(&self, until: i64) {
-        let window = Window { since: self.since, until };
+        let window = TimeWindow { since: self.since, until };
         for (identity, Theirs { path, missing }) in
             self.theirs.iter().filter(|(_, theirs)| !theirs.missing.is_empty())
         {
@@ -337,7 +338,7 @@ impl Known {
             Some(Base { path: path.clone(), opened: open_folder(None, path.as_os_str()).ok()? })
         };
         let bases: Vec<Base> = self.bases.iter().filter_map(opened).collect();
-        let window = Window { since: self.since, until };
+        let window = TimeWindow { since: self.since, until };
         for base in &bases {
             each_folder(&base.path, most, &mut |listed| {
                 if listed.kind_of(".git").is_some_and(|kind| kind != FileType::Directory) {
@@ -351,7 +352,7 @@ impl Known {
     }
 
     /// Follows a new `.git` that leads elsewhere.
-    fn settle_link(&mut self, bases: &[Base], listed: &Listed<'_>, window: Window) {
+    fn settle_link(&mut self, bases: &[Base], listed: &ListedFolder<'_>, window: TimeWindow) {
         let Ok((identity, when)) = entry(listed.folder) else { return };
         if self.is_theirs(&identity, &listed.path.join(".git")) {
             return;
@@ -367,7 +368,7 @@ impl Known {
         }
     }
 
-    fn settle_repository(&mut self, bases: &[Base], folder: &OwnedFd, path: &Path, window: Window) {
+    fn settle_repository(&mut self, bases: &[Base], folder: &OwnedFd, path: &Path, window: TimeWindow) {
         let shares_well = match common(bases, folder, path) {
             None => true,
             Some(Leads::Inside(common, place)) if is_opened_repository(&common) => {
@@ -380,7 +381,7 @@ impl Known {
         self.settle_one(folder, path, window, shares_well);
     }
 
-    fn settle_one(&mut self, folder: &OwnedFd, path: &Path, window: Window, shares_well: bool) {
+    fn settle_one(&mut self, folder: &OwnedFd, path: &Path, window: TimeWindow, shares_well: bool) {
         let Ok(identity) = identity_of(folder) else { return };
         if !self.is_theirs(&identity, path) {
             disarm::disarm(folder, window, shares_well, !self.is_partial, &mut self.checked);
@@ -389,7 +390,7 @@ impl Known {
 }
 
 /// Where the file or link `.git` leads.
-fn leads(bases: &[Base], listed: &Listed<'_>) -> Leads {
+fn leads(bases: &[Base], listed: &ListedFolder<'_>) -> Leads {
     let named = match kind_of(listed.folder, ".git") {
         Ok(FileType::RegularFile) => {
             // Too long, or no text: git may read it all the same.

@@ -10,10 +10,10 @@ use std::ops::Bound;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-use rawko_sandbox::{Placeholder, PlaceholderKind, Step};
+use rawko_sandbox::{Placeholder, PlaceholderKind, ViewStep};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, mkdirat, openat};
 
-use super::git::Repository;
+use super::git::ProjectRepository;
 use super::index;
 
 /// The most tracked files that are hidden from one command: each costs it a moment.
@@ -27,10 +27,10 @@ const MAX_EXCLUDE: u64 = 1 << 20;
 /// If git cannot be kept from recording that they changed.
 pub(super) fn hide(
     mut places: Vec<PathBuf>,
-    repository: Option<&Repository>,
+    repository: Option<&ProjectRepository>,
     held: &[PathBuf],
     may_commit: bool,
-) -> io::Result<Vec<Step>> {
+) -> io::Result<Vec<ViewStep>> {
     places.sort();
     places.dedup();
     // The contents of a hidden folder are hidden with it.
@@ -45,7 +45,7 @@ pub(super) fn hide(
         }
         true
     });
-    let Some(repository) = repository else { return Ok(places.into_iter().map(Step::Hide).collect()) };
+    let Some(repository) = repository else { return Ok(places.into_iter().map(ViewStep::Hide).collect()) };
     let known = known_to_git(&places, repository, may_commit)?;
     let known: BTreeMap<&Path, &Placeholder> = known.iter().map(|file| (file.name.as_path(), file)).collect();
     let held = held.iter().filter_map(|path| path.strip_prefix(&repository.top).ok());
@@ -54,7 +54,7 @@ pub(super) fn hide(
     for place in places {
         let is_folder = place.symlink_metadata().is_ok_and(|kind| kind.is_dir());
         let Ok(name) = place.strip_prefix(&repository.top) else {
-            steps.push(Step::Hide(place));
+            steps.push(ViewStep::Hide(place));
             continue;
         };
         let files = of_place(&known, name, is_folder);
@@ -64,11 +64,11 @@ pub(super) fn hide(
         if files.is_empty() {
             // Git would add a file, and try to remove an empty folder.
             ignored.push(pattern(name));
-            steps.push(Step::Hide(place));
+            steps.push(ViewStep::Hide(place));
         } else if files.iter().all(can_stand_in) {
-            steps.push(Step::Placeholders { place, files });
+            steps.push(ViewStep::Placeholders { place, files });
         } else {
-            steps.push(Step::Hide(place));
+            steps.push(ViewStep::Hide(place));
         }
     }
     if may_commit && !ignored.is_empty() {
@@ -80,7 +80,7 @@ pub(super) fn hide(
 /// What git tracks of these places.
 fn known_to_git(
     places: &[PathBuf],
-    repository: &Repository,
+    repository: &ProjectRepository,
     may_commit: bool,
 ) -> io::Result<Vec<Placeholder>> {
     let is_denied =
@@ -101,7 +101,7 @@ fn known_to_git(
 /// The same, however much it is. With `may_commit`, git is to believe it.
 pub(super) fn tracked(
     places: &[PathBuf],
-    repository: &Repository,
+    repository: &ProjectRepository,
     may_commit: bool,
 ) -> io::Result<Vec<Placeholder>> {
     let top = repository.top.as_path();
@@ -126,7 +126,7 @@ fn of_place(known: &BTreeMap<&Path, &Placeholder>, place: &Path, is_folder: bool
 
 /// What git ignores: what the user has it ignore, and the `patterns`. A missing list is created, because nothing can be
 /// mounted over a file that is not there.
-fn exclude(repository: &Path, patterns: &[Vec<u8>]) -> Option<Step> {
+fn exclude(repository: &Path, patterns: &[Vec<u8>]) -> Option<ViewStep> {
     let open = |above: &std::os::fd::OwnedFd, name: &str, flags: OFlags| {
         openat(above, name, flags | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::from_raw_mode(0o644))
     };
@@ -144,7 +144,7 @@ fn exclude(repository: &Path, patterns: &[Vec<u8>]) -> Option<Step> {
         content.extend_from_slice(pattern);
         content.push(b'\n');
     }
-    Some(Step::Text { place: repository.join("info/exclude"), content })
+    Some(ViewStep::Text { place: repository.join("info/exclude"), content })
 }
 
 /// A pattern that matches this path alone.

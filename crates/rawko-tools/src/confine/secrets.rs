@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rawko_sandbox::Step;
+use rawko_sandbox::ViewStep;
 
 use crate::regular::{is_program, text_of};
 
@@ -92,12 +92,12 @@ impl Secrets {
     }
 
     /// Settings that hold secrets, as commands see them.
-    pub(super) fn reduced(&self) -> Vec<Step> {
+    pub(super) fn reduced(&self) -> Vec<ViewStep> {
         let reduced = self.settings.iter().filter_map(|path| {
             let text = text_of(path, LARGEST)?;
             let content = without_secrets(&text);
             let place = fs::canonicalize(path).ok()?;
-            (content != text).then(|| Step::Text { place, content: content.into_bytes() })
+            (content != text).then(|| ViewStep::Text { place, content: content.into_bytes() })
         });
         reduced.collect()
     }
@@ -243,6 +243,6 @@ mod tests {
         let config = put(".cargo/config.toml", "[registry]\ntoken = \"x\"\n");
         assert_eq!(secrets.hidden(true), [settings.clone(), script.clone()]);
         assert_eq!(secrets.hidden(false), [settings, script, config.clone()]);
-        assert_eq!(secrets.reduced(), [Step::Text { place: config, content: b"[registry]\n".to_vec() }]);
+        assert_eq!(secrets.reduced(), [ViewStep::Text { place: config, content: b"[registry]\n".to_vec() }]);
     }
 }

@@ -12,7 +12,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Component, Path, PathBuf};
 
-use rawko_sandbox::Step;
+use rawko_sandbox::ViewStep;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
@@ -28,14 +28,14 @@ pub(super) struct Relative(BTreeMap<u64, Option<PathBuf>>);
 
 /// The files of sockets that a walk found.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Found {
+pub(super) struct SocketFiles {
     /// All of the last walk, by their paths.
     pub(super) files: BTreeMap<PathBuf, u32>,
     /// Those that were there before the first command, that are not in the kernel's list, and that had a listener.
     foreign: BTreeMap<PathBuf, u32>,
 }
 
-impl Found {
+impl SocketFiles {
     /// What stays known for the next walk.
     pub(super) fn kept(&self) -> Self {
         let is_there = |(path, file): &(&PathBuf, &u32)| file_of(path) == Some(**file);
@@ -71,7 +71,11 @@ pub(super) fn file_of(path: &Path) -> Option<u32> {
 ///
 /// # Errors
 /// If the kernel gives no list of them.
-pub(super) fn of_others(base: &[Step], found: &Found, relative: &mut Relative) -> io::Result<Vec<PathBuf>> {
+pub(super) fn of_others(
+    base: &[ViewStep],
+    found: &SocketFiles,
+    relative: &mut Relative,
+) -> io::Result<Vec<PathBuf>> {
     let listeners = listeners()?;
     let listed: BTreeSet<u32> = listeners.iter().filter_map(|listener| listener.file).collect();
     let by_name = listeners.into_iter().filter_map(|listener| {
@@ -93,19 +97,19 @@ pub(super) fn of_others(base: &[Step], found: &Found, relative: &mut Relative) -
 }
 
 /// Whether a path is seen as it is outside: by the last step that covers it, else like everything else.
-fn shows(base: &[Step], path: &Path) -> bool {
+fn shows(base: &[ViewStep], path: &Path) -> bool {
     let over = base.iter().rev().find_map(|step| match step {
-        Step::Show(place) | Step::Grant(place) => path.starts_with(place).then_some(true),
+        ViewStep::Show(place) | ViewStep::Grant(place) => path.starts_with(place).then_some(true),
         // In a layer, the socket of the folder below is another one.
-        Step::Cover(place) | Step::Layer { folder: place, .. } | Step::Private { place, .. } => {
+        ViewStep::Cover(place) | ViewStep::Layer { folder: place, .. } | ViewStep::Private { place, .. } => {
             path.starts_with(place).then_some(false)
         }
-        Step::Link { .. }
-        | Step::Protect(_)
-        | Step::Pin(_)
-        | Step::Hide(_)
-        | Step::Placeholders { .. }
-        | Step::Text { .. } => None,
+        ViewStep::Link { .. }
+        | ViewStep::Protect(_)
+        | ViewStep::Pin(_)
+        | ViewStep::Hide(_)
+        | ViewStep::Placeholders { .. }
+        | ViewStep::Text { .. } => None,
     });
     over.unwrap_or_else(|| !OWN.iter().any(|own| path.starts_with(own)))
 }
@@ -165,9 +169,9 @@ mod tests {
 
     #[test]
     fn what_lies_over_a_path_decides_whether_it_is_seen() {
-        let show = |place: &str| Step::Show(place.into());
-        let private = Step::Private { place: "/home/u".into(), content: "/x".into() };
-        let base = [Step::Cover("/srv".into()), private, show("/home/u/p"), show("/srv/p")];
+        let show = |place: &str| ViewStep::Show(place.into());
+        let private = ViewStep::Private { place: "/home/u".into(), content: "/x".into() };
+        let base = [ViewStep::Cover("/srv".into()), private, show("/home/u/p"), show("/srv/p")];
         for (path, expected) in [
             ("/opt/a.sock", true),
             ("/tmp/a.sock", false),

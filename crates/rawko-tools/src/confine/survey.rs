@@ -50,7 +50,7 @@ const BUILDS: [&str; 16] = [
 
 /// A folder that is to be surveyed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Wanted {
+pub(super) struct SurveyTarget {
     pub(super) folder: PathBuf,
     /// Whether all of its files are listed, and no folder left out.
     pub(super) is_thorough: bool,
@@ -58,7 +58,7 @@ pub(super) struct Wanted {
     pub(super) protect: Vec<String>,
 }
 
-impl Wanted {
+impl SurveyTarget {
     /// Whether a path is protected here, as far as its name says.
     fn covers(&self, path: &Path) -> bool {
         path.file_name().is_some_and(|name| self.is_protected(name))
@@ -80,13 +80,13 @@ pub(super) fn is_filled_by_tools(name: &OsStr) -> bool {
 pub(super) struct Survey {
     taken: Option<Instant>,
     /// The project first.
-    wanted: Vec<Wanted>,
+    wanted: Vec<SurveyTarget>,
     /// Names that no permission grants: `.rawko`, `.claude`, `.git`, and those of `permissions.protect`.
     pub(super) protected: BTreeSet<PathBuf>,
     /// Folders that look like a bare repository.
     pub(super) bare: BTreeSet<PathBuf>,
     /// Unix sockets.
-    pub(super) sockets: sockets::Found,
+    pub(super) sockets: sockets::SocketFiles,
     /// Folders of the project that build tools write.
     pub(super) builds: Vec<PathBuf>,
     /// Everything, where patterns of `deny` are to be looked for.
@@ -106,7 +106,7 @@ pub(super) struct Survey {
 impl Survey {
     /// The last survey, or a new one if that is too old. The project is the first of the folders. What an earlier survey
     /// found stays known: a command must not hide it by making more files than are looked at.
-    pub(super) fn renewed(last: &mut Option<Arc<Self>>, wanted: &[Wanted]) -> Arc<Self> {
+    pub(super) fn renewed(last: &mut Option<Arc<Self>>, wanted: &[SurveyTarget]) -> Arc<Self> {
         let fresh = last.as_ref().filter(|survey| {
             survey.wanted == wanted
                 && survey.folders.iter().all(|(folder, when)| changed(folder) == Some(*when))
@@ -128,7 +128,7 @@ impl Survey {
     }
 
     /// `most_first`: the most entries of a folder that is looked at for the first time.
-    fn of(wanted: &[Wanted], last: Option<&Self>, most_first: usize) -> Self {
+    fn of(wanted: &[SurveyTarget], last: Option<&Self>, most_first: usize) -> Self {
         let mut survey = Self { wanted: wanted.to_owned(), ..Self::default() };
         if let Some(last) = last {
             let is_there = |path: &&PathBuf| path.symlink_metadata().is_ok();
@@ -154,7 +154,7 @@ impl Survey {
     }
 
     /// Walks a folder, level by level, and folders that tools fill last.
-    fn walk(&mut self, wanted: &Wanted, is_project: bool, most_first: usize) {
+    fn walk(&mut self, wanted: &SurveyTarget, is_project: bool, most_first: usize) {
         let names = (wanted.folder.clone(), wanted.protect.clone());
         let is_first = !self.seen.contains(&names);
         let is_whole = wanted.is_thorough || is_first;
@@ -255,8 +255,8 @@ mod tests {
 
     const NOTHING: Option<&Survey> = None;
 
-    fn wanted(folder: &Path, is_thorough: bool) -> Wanted {
-        Wanted { folder: folder.to_owned(), is_thorough, protect: Vec::new() }
+    fn wanted(folder: &Path, is_thorough: bool) -> SurveyTarget {
+        SurveyTarget { folder: folder.to_owned(), is_thorough, protect: Vec::new() }
     }
 
     /// What is protected below a folder that holds these folders.
@@ -295,7 +295,7 @@ mod tests {
             fs::create_dir_all(root.path().join(folder)).unwrap();
         }
         let none = wanted(root.path(), false);
-        let data = Wanted { protect: vec!["data".to_owned()], ..none.clone() };
+        let data = SurveyTarget { protect: vec!["data".to_owned()], ..none.clone() };
         let data = [data];
         let all = BTreeSet::from(
             ["build/data", "data", "deep/.git", "deep/data"].map(|path| root.path().join(path)),

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use rawko_sandbox::{Control, Plan, Report};
+use rawko_sandbox::{ConfinementPlan, Control, HelperReport};
 use rustix::process::Pid;
 
 use crate::process::{HelperProcess, shell};
@@ -23,7 +23,7 @@ pub(super) enum Trouble {
 }
 
 /// What a helper said of a trial.
-enum Said {
+enum TrialOutcome {
     /// The command ran to its end.
     Done,
     /// What failed.
@@ -39,7 +39,7 @@ enum Said {
 }
 
 /// Has `helper` run the plan. What it started has ended when this returns.
-pub(super) fn run(helper: &Path, plan: Plan, limit: Duration) -> Result<(), Trouble> {
+pub(super) fn run(helper: &Path, plan: ConfinementPlan, limit: Duration) -> Result<(), Trouble> {
     let deadline = Instant::now() + limit;
     let not_started = |error: io::Error| {
         Trouble::Helper(format!(
@@ -61,45 +61,50 @@ pub(super) fn run(helper: &Path, plan: Plan, limit: Duration) -> Result<(), Trou
     let mut has_exited = false;
     let said = match said {
         // A helper that has said its last word ends by itself, and its exit status says more.
-        Said::Done | Said::Failed(_) | Said::Unfit(_) | Said::Nothing { .. } => {
+        TrialOutcome::Done
+        | TrialOutcome::Failed(_)
+        | TrialOutcome::Unfit(_)
+        | TrialOutcome::Nothing { .. } => {
             has_exited = process.exits_by(deadline);
             match (has_exited, said) {
-                (false, Said::Nothing { was_ready }) => Said::NothingInTime { was_ready },
+                (false, TrialOutcome::Nothing { was_ready }) => TrialOutcome::NothingInTime { was_ready },
                 (_, said) => said,
             }
         }
-        Said::NothingInTime { .. } | Said::Nonsense(_) => said,
+        TrialOutcome::NothingInTime { .. } | TrialOutcome::Nonsense(_) => said,
     };
     // To look for what is left takes longer than all else. A helper that is done has ended its command.
-    if !(has_exited && matches!(said, Said::Done)) {
+    if !(has_exited && matches!(said, TrialOutcome::Done)) {
         process.kill();
     }
     let status = child.wait().map_err(not_started)?;
     verdict(helper, said, status, limit)
 }
 
-fn converse(control: &mut Control, plan: &Plan, deadline: Instant) -> Said {
+fn converse(control: &mut Control, plan: &ConfinementPlan, deadline: Instant) -> TrialOutcome {
     // Where it does not read, it says nothing either.
     let _ = control.send(plan, None, None);
     let mut was_ready = false;
     loop {
         match control.report_by(deadline) {
-            Ok(Some(Report::Ready)) => was_ready = true,
-            Ok(Some(Report::Failed { what })) => return Said::Failed(what),
-            Ok(Some(Report::Unfit { why })) => return Said::Unfit(why),
-            Ok(Some(Report::Ended { code: Some(0), .. })) => return Said::Done,
-            Ok(Some(Report::Ended { code, signal, .. })) => {
-                return Said::Failed(format!("a command that does nothing ended with {code:?}, {signal:?}"));
+            Ok(Some(HelperReport::Ready)) => was_ready = true,
+            Ok(Some(HelperReport::Failed { what })) => return TrialOutcome::Failed(what),
+            Ok(Some(HelperReport::Unfit { why })) => return TrialOutcome::Unfit(why),
+            Ok(Some(HelperReport::Ended { code: Some(0), .. })) => return TrialOutcome::Done,
+            Ok(Some(HelperReport::Ended { code, signal, .. })) => {
+                return TrialOutcome::Failed(format!(
+                    "a command that does nothing ended with {code:?}, {signal:?}"
+                ));
             }
-            Ok(None) => return Said::Nothing { was_ready },
+            Ok(None) => return TrialOutcome::Nothing { was_ready },
             Err(error) if error.kind() == io::ErrorKind::TimedOut => {
-                return Said::NothingInTime { was_ready };
+                return TrialOutcome::NothingInTime { was_ready };
             }
             // It ended and left the plan unread.
             Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-                return Said::Nothing { was_ready };
+                return TrialOutcome::Nothing { was_ready };
             }
-            Err(error) => return Said::Nonsense(error),
+            Err(error) => return TrialOutcome::Nonsense(error),
         }
     }
 }
@@ -107,27 +112,27 @@ fn converse(control: &mut Control, plan: &Plan, deadline: Instant) -> Said {
 const REMEDY: &str = "The helper has to be `rawko`, or a program whose plain `fn main` begins with \
                       `rawko::tools::run_helper_if_asked()`";
 
-fn verdict(helper: &Path, said: Said, status: ExitStatus, limit: Duration) -> Result<(), Trouble> {
+fn verdict(helper: &Path, said: TrialOutcome, status: ExitStatus, limit: Duration) -> Result<(), Trouble> {
     let helper = helper.display();
     let no_helper =
         |what: String| Err(Trouble::Helper(format!("the sandbox's helper {helper} {what}. {REMEDY}")));
     let seconds = limit.as_secs();
     match said {
-        Said::Done => Ok(()),
-        Said::Failed(what) => Err(Trouble::Wall(what)),
-        Said::Unfit(why) => no_helper(why),
-        Said::Nonsense(error) => no_helper(format!("said what no helper says ({error})")),
-        Said::NothingInTime { was_ready: false } => {
+        TrialOutcome::Done => Ok(()),
+        TrialOutcome::Failed(what) => Err(Trouble::Wall(what)),
+        TrialOutcome::Unfit(why) => no_helper(why),
+        TrialOutcome::Nonsense(error) => no_helper(format!("said what no helper says ({error})")),
+        TrialOutcome::NothingInTime { was_ready: false } => {
             no_helper(format!("did not answer within {seconds} seconds"))
         }
-        Said::NothingInTime { was_ready: true } => {
+        TrialOutcome::NothingInTime { was_ready: true } => {
             Err(Trouble::Wall(format!("the helper did not run a command within {seconds} seconds")))
         }
         // What the kernel kills for a system call, it may let do the next trial.
-        Said::Nothing { was_ready } if was_ready || status.signal().is_some() => {
+        TrialOutcome::Nothing { was_ready } if was_ready || status.signal().is_some() => {
             Err(Trouble::Wall(format!("the helper ended with {status} and said nothing")))
         }
-        Said::Nothing { .. } => no_helper(format!("ended with {status} and said nothing")),
+        TrialOutcome::Nothing { .. } => no_helper(format!("ended with {status} and said nothing")),
     }
 }
 

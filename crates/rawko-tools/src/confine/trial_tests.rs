@@ -10,7 +10,7 @@ fn tried(text: &str, limit: Duration) -> (tempfile::TempDir, Result<(), Trouble>
     let program = folder.path().join("program");
     std::fs::write(&program, format!("#!/bin/sh\nfolder='{}'\n{text}\n", folder.path().display())).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let plan = Plan {
+    let plan = ConfinementPlan {
         wall: Wall::Landlock,
         directory: "/".into(),
         base: Vec::new(),

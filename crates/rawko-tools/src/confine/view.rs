@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use rawko_sandbox::Step;
+use rawko_sandbox::ViewStep;
 
 use super::git_settings::NAME as GIT_SETTINGS;
 use super::new_repositories::NewRepositories;
@@ -20,8 +20,8 @@ use crate::access::{FileAccess, PRIVATE};
 /// Folders that commands have for themselves.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// What the view depends on.
-pub(super) struct Builder<'a> {
+/// Makes the steps of a view. These are what it depends on.
+pub(super) struct PlanBuilder<'a> {
     pub(super) access: &'a FileAccess,
     pub(super) places: &'a Places,
     pub(super) own: &'a OwnFolders,
@@ -31,7 +31,7 @@ pub(super) struct Builder<'a> {
     pub(super) new_repositories: &'a NewRepositories,
     /// Folders of the project that are there to be protected, and not the user's.
     pub(super) held: &'a [PathBuf],
-    pub(super) repository: Option<&'a git::Repository>,
+    pub(super) repository: Option<&'a git::ProjectRepository>,
     /// Besides what is granted.
     pub(super) also: &'a [PathBuf],
     /// Folders that it may change for itself.
@@ -46,12 +46,12 @@ pub(super) struct Builder<'a> {
     pub(super) can_cover: bool,
 }
 
-impl Builder<'_> {
+impl PlanBuilder<'_> {
     /// The steps in order: those of the base, and those of one command.
     ///
     /// # Errors
     /// If git cannot be kept from recording that what is hidden changed.
-    pub(super) fn steps(&self) -> io::Result<(Vec<Step>, Vec<Step>)> {
+    pub(super) fn steps(&self) -> io::Result<(Vec<ViewStep>, Vec<ViewStep>)> {
         let mut base = self.surroundings();
         let mut shown = Vec::new();
         self.project(&mut shown);
@@ -61,32 +61,32 @@ impl Builder<'_> {
         }
         base.extend(shown);
         if let Some((place, content)) = self.settings_in_granted_home() {
-            base.push(Step::Private { place, content });
+            base.push(ViewStep::Private { place, content });
         }
         self.hold_home(&mut base);
         self.protected(&mut kept);
         let repository = self.repository.filter(|_| self.can_cover);
         kept.extend(placeholders::hide(self.hidden(), repository, self.held, self.may_commit())?);
         // Git knows no sockets, and no devices either.
-        kept.extend(self.sockets_of_others(&base)?.into_iter().map(Step::Hide));
+        kept.extend(self.sockets_of_others(&base)?.into_iter().map(ViewStep::Hide));
         if self.can_cover {
             let is_hidden = |place: &Path| {
-                kept.iter().any(|step| matches!(step, Step::Hide(hidden) if place.starts_with(hidden)))
+                kept.iter().any(|step| matches!(step, ViewStep::Hide(hidden) if place.starts_with(hidden)))
             };
             let reduced = self.places.secrets.reduced().into_iter();
-            let reduced: Vec<Step> = reduced
-                .filter(|step| matches!(step, Step::Text { place, .. } if !is_hidden(place)))
+            let reduced: Vec<ViewStep> = reduced
+                .filter(|step| matches!(step, ViewStep::Text { place, .. } if !is_hidden(place)))
                 .collect();
             kept.extend(reduced);
         }
-        let mut view: Vec<Step> = self.pins(&kept).into_iter().map(Step::Pin).collect();
+        let mut view: Vec<ViewStep> = self.pins(&kept).into_iter().map(ViewStep::Pin).collect();
         view.extend(kept);
         if self.changes.is_some() {
             // Changes to the project are thrown away, and what is protected in it need not be there: other files cover
             // it.
             let root = self.access.root();
             view.retain(
-                |step| !matches!(step, Step::Protect(path) | Step::Pin(path) if path.starts_with(root)),
+                |step| !matches!(step, ViewStep::Protect(path) | ViewStep::Pin(path) if path.starts_with(root)),
             );
         }
         Ok((base, view))
@@ -94,19 +94,19 @@ impl Builder<'_> {
 
     /// Pins the folders of the private home that lead to what is shown in it. A command could put a link in the place of
     /// one, and have the next command's project protected somewhere else.
-    fn hold_home(&self, base: &mut Vec<Step>) {
+    fn hold_home(&self, base: &mut Vec<ViewStep>) {
         let Some(home) = self.places.home.as_deref() else { return };
         let Some(at) =
-            base.iter().position(|step| matches!(step, Step::Private { place, .. } if place == home))
+            base.iter().position(|step| matches!(step, ViewStep::Private { place, .. } if place == home))
         else {
             return;
         };
         let mut above = BTreeSet::new();
         for step in base.iter().skip(at + 1) {
-            if let Step::Show(place)
-            | Step::Grant(place)
-            | Step::Layer { folder: place, .. }
-            | Step::Link { place, .. } = step
+            if let ViewStep::Show(place)
+            | ViewStep::Grant(place)
+            | ViewStep::Layer { folder: place, .. }
+            | ViewStep::Link { place, .. } = step
             {
                 let inside =
                     place.ancestors().skip(1).take_while(|above| above.starts_with(home) && *above != home);
@@ -116,16 +116,17 @@ impl Builder<'_> {
         // A shown folder is not one of the private home.
         let is_shown = |path: &Path| {
             base.iter().skip(at + 1).any(|step| {
-                matches!(step, Step::Show(place) | Step::Grant(place) | Step::Layer { folder: place, .. }
+                matches!(step, ViewStep::Show(place) | ViewStep::Grant(place) | ViewStep::Layer { folder: place, .. }
                     if path.starts_with(place))
             })
         };
-        let pins: Vec<Step> = above.into_iter().filter(|path| !is_shown(path)).map(Step::Pin).collect();
+        let pins: Vec<ViewStep> =
+            above.into_iter().filter(|path| !is_shown(path)).map(ViewStep::Pin).collect();
         base.splice(at + 1..at + 1, pins);
     }
 
     /// The folders of the project, and of what is granted outside of it, that hold something protected or hidden: they cannot be moved away with it.
-    fn pins(&self, kept: &[Step]) -> BTreeSet<PathBuf> {
+    fn pins(&self, kept: &[ViewStep]) -> BTreeSet<PathBuf> {
         let root = self.access.root();
         let outside = self.access.writable().iter().filter(|path| !root.starts_with(path));
         let repositories = self.repository.filter(|_| self.may_commit());
@@ -134,11 +135,11 @@ impl Builder<'_> {
             std::iter::once(root).chain(outside.chain(repositories).map(PathBuf::as_path)).collect();
         let mut pins = BTreeSet::new();
         for step in kept {
-            if let Step::Protect(path)
-            | Step::Hide(path)
-            | Step::Pin(path)
-            | Step::Placeholders { place: path, .. }
-            | Step::Text { place: path, .. } = step
+            if let ViewStep::Protect(path)
+            | ViewStep::Hide(path)
+            | ViewStep::Pin(path)
+            | ViewStep::Placeholders { place: path, .. }
+            | ViewStep::Text { place: path, .. } = step
             {
                 for granted in &granted {
                     let above = path
@@ -158,7 +159,7 @@ impl Builder<'_> {
     }
 
     /// All but the project.
-    fn surroundings(&self) -> Vec<Step> {
+    fn surroundings(&self) -> Vec<ViewStep> {
         let places = self.places;
         let of_root = places.of_root();
         let mut covered = [&places.covered[..], &of_root.folders].concat();
@@ -173,11 +174,12 @@ impl Builder<'_> {
             .iter()
             .filter(|path| !covered.iter().any(|other| *path != other && path.starts_with(other)))
             .collect();
-        let mut steps: Vec<Step> = outermost.iter().map(|path| Step::Cover((*path).clone())).collect();
+        let mut steps: Vec<ViewStep> =
+            outermost.iter().map(|path| ViewStep::Cover((*path).clone())).collect();
         // Granted folders are shown over it.
-        steps.extend(of_root.files.iter().cloned().map(Step::Hide));
+        steps.extend(of_root.files.iter().cloned().map(ViewStep::Hide));
         if let Some(home) = home {
-            steps.push(Step::Private { place: home.to_owned(), content: self.own.home.clone() });
+            steps.push(ViewStep::Private { place: home.to_owned(), content: self.own.home.clone() });
         }
         // Folders in plain sight are not put back.
         let is_away = |path: &Path| {
@@ -187,21 +189,22 @@ impl Builder<'_> {
         };
         let is_cached = |path: &Path| places.caches.iter().any(|cache| path.starts_with(cache));
         let shown = places.toolchains.iter().filter(|path| is_away(path) && !is_cached(path));
-        steps.extend(shown.map(|path| Step::Show(path.clone())));
+        steps.extend(shown.map(|path| ViewStep::Show(path.clone())));
         let links = places.links.iter().filter(|(place, _)| {
             let is_inside = |shown: &PathBuf| place.starts_with(shown);
             is_away(place) && !places.toolchains.iter().any(is_inside) && !places.caches.iter().any(is_inside)
         });
-        steps
-            .extend(links.map(|(place, target)| Step::Link { place: place.clone(), target: target.clone() }));
+        steps.extend(
+            links.map(|(place, target)| ViewStep::Link { place: place.clone(), target: target.clone() }),
+        );
         steps.extend(self.caches(false));
-        steps.extend(places.inside_caches.iter().cloned().map(Step::Cover));
+        steps.extend(places.inside_caches.iter().cloned().map(ViewStep::Cover));
         steps
     }
 
     /// The caches in a folder that is granted for reading, or the others. Granted folders are shown over what was
     /// there.
-    fn caches(&self, in_granted: bool) -> Vec<Step> {
+    fn caches(&self, in_granted: bool) -> Vec<ViewStep> {
         let caches = &self.places.caches;
         let granted: Vec<&PathBuf> = self.granted_outside().collect();
         let is_meant =
@@ -210,7 +213,7 @@ impl Builder<'_> {
             |cache: &&PathBuf| !caches.iter().any(|other| other != *cache && cache.starts_with(other));
         let own = caches.iter().filter(|cache| !self.shared.contains(cache));
         let own = own.filter(is_outermost).filter(is_meant);
-        let shared = self.shared.iter().filter(is_meant).map(|cache| Step::Grant(cache.clone()));
+        let shared = self.shared.iter().filter(is_meant).map(|cache| ViewStep::Grant(cache.clone()));
         own.filter_map(|cache| self.layer(&self.own.caches, cache)).chain(shared).collect()
     }
 
@@ -224,47 +227,47 @@ impl Builder<'_> {
     }
 
     /// A folder that the command may change for itself, or can only read where there are no layers.
-    fn layer(&self, among: &Path, folder: &Path) -> Option<Step> {
+    fn layer(&self, among: &Path, folder: &Path) -> Option<ViewStep> {
         // These characters separate folders in the options of a layered file system.
         let can_layer = self.can_layer
             && !folder.as_os_str().as_encoded_bytes().iter().any(|byte| b":,\\".contains(byte));
         // Gone since the survey.
         let is_folder = folder.symlink_metadata().ok()?.is_dir();
         Some(match OwnFolders::changes(among, folder).filter(|_| can_layer && is_folder) {
-            Some(changes) => Step::Layer { folder: folder.to_owned(), changes },
-            None => Step::Show(folder.to_owned()),
+            Some(changes) => ViewStep::Layer { folder: folder.to_owned(), changes },
+            None => ViewStep::Show(folder.to_owned()),
         })
     }
 
     /// The project, and what is granted outside of it.
-    fn project(&self, steps: &mut Vec<Step>) {
+    fn project(&self, steps: &mut Vec<ViewStep>) {
         let (root, readable, writable) = (self.access.root(), self.access.readable(), self.access.writable());
         let sees_all = self.sees_all();
-        steps.push(Step::Show(self.top().to_owned()));
+        steps.push(ViewStep::Show(self.top().to_owned()));
         if !sees_all {
-            steps.push(Step::Cover(root.to_owned()));
+            steps.push(ViewStep::Cover(root.to_owned()));
         }
-        steps.extend(self.also.iter().filter(|path| path.exists()).map(|path| Step::Show(path.clone())));
+        steps.extend(self.also.iter().filter(|path| path.exists()).map(|path| ViewStep::Show(path.clone())));
         steps.extend(self.layered.iter().filter_map(|folder| self.layer(&self.own.builds, folder)));
-        steps.extend(self.granted_outside().cloned().map(Step::Show));
+        steps.extend(self.granted_outside().cloned().map(ViewStep::Show));
         steps.extend(self.caches(true));
         if self.may_commit() {
             steps.push(match self.changes {
-                Some(changes) => Step::Layer { folder: root.to_owned(), changes: changes.to_owned() },
-                None => Step::Grant(root.to_owned()),
+                Some(changes) => ViewStep::Layer { folder: root.to_owned(), changes: changes.to_owned() },
+                None => ViewStep::Grant(root.to_owned()),
             });
         } else {
             // A grant to write all of it does not show all of it.
             let writes_all = writable.iter().any(|path| root.starts_with(path));
             let inside = readable.iter().filter(|path| writes_all && path.starts_with(root) && path.exists());
-            steps.extend(inside.cloned().map(Step::Grant));
+            steps.extend(inside.cloned().map(ViewStep::Grant));
             let builds = self.survey.builds.iter().filter(|_| sees_all && self.can_layer);
             steps.extend(builds.filter_map(|folder| self.layer(&self.own.builds, folder)));
         }
         // No grant opens what is protected, not even one that names it.
         let is_open = |path: &&PathBuf| !root.starts_with(path) && !self.access.is_protected(path);
         let others = writable.iter().filter(is_open).filter(|path| path.exists());
-        steps.extend(others.map(|path| Step::Grant(path.clone())));
+        steps.extend(others.map(|path| ViewStep::Grant(path.clone())));
     }
 
     /// Whether the command sees the whole project.
@@ -285,28 +288,33 @@ impl Builder<'_> {
         self.sees_all() && self.access.writable().iter().any(|path| self.access.root().starts_with(path))
     }
 
-    fn repository(&self, repository: &git::Repository, shown: &mut Vec<Step>, kept: &mut Vec<Step>) {
+    fn repository(
+        &self,
+        repository: &git::ProjectRepository,
+        shown: &mut Vec<ViewStep>,
+        kept: &mut Vec<ViewStep>,
+    ) {
         let root = self.access.root();
         if self.may_commit() {
             let inside = repository.obeyed.iter().filter(|path| path.starts_with(root) && path.exists());
-            kept.extend(inside.cloned().map(Step::Protect));
+            kept.extend(inside.cloned().map(ViewStep::Protect));
         }
         for folder in &repository.folders {
             if !self.may_commit() {
                 if !folder.starts_with(&repository.top) {
-                    shown.push(Step::Show(folder.clone()));
+                    shown.push(ViewStep::Show(folder.clone()));
                 }
                 continue;
             }
             if folder.starts_with(root) {
-                kept.push(Step::Pin(folder.clone()));
+                kept.push(ViewStep::Pin(folder.clone()));
             } else {
-                shown.push(Step::Grant(folder.clone()));
+                shown.push(ViewStep::Grant(folder.clone()));
             }
-            kept.extend(git::deciding(folder).into_iter().map(Step::Protect));
+            kept.extend(git::deciding(folder).into_iter().map(ViewStep::Protect));
         }
         if self.may_commit() {
-            kept.extend(git::of_other_trees(repository).into_iter().map(Step::Protect));
+            kept.extend(git::of_other_trees(repository).into_iter().map(ViewStep::Protect));
         }
     }
 
@@ -324,7 +332,7 @@ impl Builder<'_> {
     }
 
     /// Names that no permission grants, in what is granted.
-    fn protected(&self, steps: &mut Vec<Step>) {
+    fn protected(&self, steps: &mut Vec<ViewStep>) {
         let root = self.access.root();
         let writable = self.access.writable();
         let is_granted =
@@ -341,29 +349,29 @@ impl Builder<'_> {
                 // kept by parts.
                 let target = std::fs::canonicalize(path).ok().filter(|target| is_granted(target));
                 let target = target.filter(|target| !of_git(path) && !root.starts_with(target));
-                steps.extend(target.map(Step::Protect));
+                steps.extend(target.map(ViewStep::Protect));
                 continue;
             }
             if of_git(path) && path.parent() == Some(root) {
                 if path.is_file() {
-                    steps.push(Step::Protect(path.clone()));
+                    steps.push(ViewStep::Protect(path.clone()));
                 }
             } else if of_git(path) && path.is_dir() {
-                steps.push(Step::Pin(path.clone()));
-                steps.extend(git::deciding(path).into_iter().map(Step::Protect));
+                steps.push(ViewStep::Pin(path.clone()));
+                steps.extend(git::deciding(path).into_iter().map(ViewStep::Protect));
             } else {
-                steps.push(Step::Protect(path.clone()));
+                steps.push(ViewStep::Protect(path.clone()));
             }
         }
         if git::looks_bare(root) && is_granted(root) && !is_new(root) {
-            steps.extend(git::deciding(root).into_iter().map(Step::Protect));
+            steps.extend(git::deciding(root).into_iter().map(ViewStep::Protect));
         }
         let bare = self.survey.bare.iter().filter(|path| is_granted(path) && path.is_dir() && !is_new(path));
-        steps.extend(bare.map(|path| Step::Protect(path.clone())));
+        steps.extend(bare.map(|path| ViewStep::Protect(path.clone())));
     }
 
     /// The Unix sockets of programs outside.
-    fn sockets_of_others(&self, base: &[Step]) -> io::Result<Vec<PathBuf>> {
+    fn sockets_of_others(&self, base: &[ViewStep]) -> io::Result<Vec<PathBuf>> {
         let Some(relative) = self.sockets else { return Ok(Vec::new()) };
         let mut relative = relative.lock().unwrap_or_else(PoisonError::into_inner);
         let others = sockets::of_others(base, &self.survey.sockets, &mut relative);

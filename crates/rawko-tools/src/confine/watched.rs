@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{Duration, Instant};
 
-use rawko_sandbox::{Control, Report};
+use rawko_sandbox::{Control, HelperReport};
 
 use super::absent::{self, Absent};
 use super::{Sandbox, WayOut, cgroup};
@@ -48,7 +48,7 @@ impl Watched {
     }
 
     /// The next report of a command that has ended; `None` once all its processes have.
-    pub(crate) fn report(&mut self) -> io::Result<Option<Report>> {
+    pub(crate) fn report(&mut self) -> io::Result<Option<HelperReport>> {
         self.control.report_by(Instant::now() + ENDS_WITHIN)
     }
 

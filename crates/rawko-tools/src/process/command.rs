@@ -22,7 +22,7 @@ use crate::confine::Confined;
 
 /// What a command runs.
 #[derive(Debug, Clone)]
-pub(crate) enum Program {
+pub(crate) enum Invocation {
     /// The argument of `bash -c`. Its stdout and stderr are one stream, so that their order is kept; stdin is empty.
     /// Where `records_pipe` is set, the statuses of the last pipeline's members are recorded.
     Shell { text: String, records_pipe: bool },
@@ -36,7 +36,7 @@ pub(crate) enum Program {
 /// A command with everything it needs to run.
 #[derive(Debug, Clone)]
 pub(crate) struct CommandLine {
-    pub(crate) program: Program,
+    pub(crate) program: Invocation,
     pub(crate) directory: PathBuf,
     /// Its whole environment: nothing is inherited.
     pub(crate) environment: Vec<(OsString, OsString)>,
@@ -106,7 +106,7 @@ pub(super) fn spawn(line: &CommandLine) -> io::Result<SpawnedCommand> {
     let mut output = vec![(OutputStream::Out, out)];
     let (mut feed, mut pipe_status) = (None, None);
     match &line.program {
-        Program::Shell { records_pipe, .. } => {
+        Invocation::Shell { records_pipe, .. } => {
             command.stdin(alive.map_or_else(Stdio::null, Stdio::from));
             if *records_pipe {
                 let (record, recorder) = io::pipe()?;
@@ -116,14 +116,14 @@ pub(super) fn spawn(line: &CommandLine) -> io::Result<SpawnedCommand> {
                 command.stderr(writer.try_clone()?).stdout(writer);
             }
         }
-        Program::File { input, .. } => {
+        Invocation::File { input, .. } => {
             let (err, err_writer) = io::pipe()?;
             output.push((OutputStream::Err, err));
             let (stdin, feeder) = io::pipe()?;
             command.stdin(stdin).stdout(writer).stderr(err_writer);
             feed = Some((feeder, input.clone()));
         }
-        Program::Server { socket, .. } => {
+        Invocation::Server { socket, .. } => {
             let (err, err_writer) = io::pipe()?;
             output = vec![(OutputStream::Err, err)];
             let stdin = OwnedFd::from(socket.try_clone()?);
@@ -182,21 +182,21 @@ fn spawn_confined(line: &CommandLine, confined: &Confined) -> io::Result<Spawned
     let mut output = vec![(OutputStream::Out, out)];
     let (mut pipe_status, mut input) = (None, [].as_slice());
     match &line.program {
-        Program::Shell { records_pipe: true, .. } => {
+        Invocation::Shell { records_pipe: true, .. } => {
             let (record, recorder) = io::pipe()?;
             command.stderr(recorder).stdout(writer);
             pipe_status = Some(record);
         }
-        Program::Shell { records_pipe: false, .. } => {
+        Invocation::Shell { records_pipe: false, .. } => {
             command.stderr(writer.try_clone()?).stdout(writer);
         }
-        Program::File { input: given, .. } => {
+        Invocation::File { input: given, .. } => {
             let (err, err_writer) = io::pipe()?;
             output.push((OutputStream::Err, err));
             command.stdout(writer).stderr(err_writer);
             input = given;
         }
-        Program::Server { socket, .. } => {
+        Invocation::Server { socket, .. } => {
             let (err, err_writer) = io::pipe()?;
             output = vec![(OutputStream::Err, err)];
             command.stdout(OwnedFd::from(socket.try_clone()?)).stderr(err_writer);
@@ -204,8 +204,8 @@ fn spawn_confined(line: &CommandLine, confined: &Confined) -> io::Result<Spawned
     }
     let way = confined.way_out()?;
     let mut plan = confined.plan(&line.directory, input, &way)?;
-    plan.converses = matches!(line.program, Program::Server { .. });
-    if plan.view.iter().any(|step| matches!(step, rawko_sandbox::Step::Placeholders { .. })) {
+    plan.converses = matches!(line.program, Invocation::Server { .. });
+    if plan.view.iter().any(|step| matches!(step, rawko_sandbox::ViewStep::Placeholders { .. })) {
         command.envs(environment::BELIEVES_PLACEHOLDERS);
     }
     let mut control = confined.watch(control, way);
@@ -246,11 +246,11 @@ fn feed_stdin(mut feeder: io::PipeWriter, input: Vec<u8>) -> io::Result<()> {
 /// The command for `program`. `prologue` holds shell commands that tag the process before anything else runs. With
 /// `check_alive` stdin is the reaper's pipe, and the command begins only if that is open. (A program that is not a
 /// shell command has its input there: it may begin although this process is gone, and is found by its tag.)
-fn command(program: &Program, prologue: Option<&str>, check_alive: bool) -> io::Result<Command> {
+fn command(program: &Invocation, prologue: Option<&str>, check_alive: bool) -> io::Result<Command> {
     const SHELL: [&str; 3] = ["--noprofile", "--norc", "-c"];
     let tagged = |prologue: &str, rest: &str| format!("{{ {prologue}; }} 2>/dev/null; {rest}");
     match program {
-        Program::Shell { text, records_pipe } => {
+        Invocation::Shell { text, records_pipe } => {
             let shell = shell()?;
             let mut command = Command::new(shell);
             command.args(SHELL);
@@ -272,7 +272,7 @@ fn command(program: &Program, prologue: Option<&str>, check_alive: bool) -> io::
             };
             Ok(command)
         }
-        Program::File { path, arguments, .. } | Program::Server { path, arguments, .. } => {
+        Invocation::File { path, arguments, .. } | Invocation::Server { path, arguments, .. } => {
             // Without bash there is no tag; the process group has to do.
             let mut command = match (prologue, shell()) {
                 (Some(prologue), Ok(shell)) => {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::command::{CommandLine, spawn};
 use super::registry::{self, RegistryId};
-use super::run::Running;
+use super::run::RunningCommand;
 
 /// Starts one command and can end it at any time. [`KillHandle::kill`] wakes the thread that runs the command and
 /// returns at once.
@@ -39,7 +39,7 @@ impl KillHandle {
     }
 
     /// Starts the command unless the handle was used to kill it.
-    pub(crate) fn start(&self, line: &CommandLine) -> io::Result<Running> {
+    pub(crate) fn start(&self, line: &CommandLine) -> io::Result<RunningCommand> {
         let (woken, wake): (PipeReader, PipeWriter) = io::pipe()?;
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match *state {
@@ -52,7 +52,7 @@ impl KillHandle {
         let spawned = spawn(line)?;
         let id = registry::register(spawned.tree);
         *state = HandleState::Started { id, _wake: wake };
-        Ok(Running::new(spawned, id, woken, line.timeout))
+        Ok(RunningCommand::new(spawned, id, woken, line.timeout))
     }
 }
 

@@ -18,7 +18,7 @@ mod tag;
 mod tree;
 
 pub use command::shell;
-pub(crate) use command::{CommandLine, OutputStream, Program};
+pub(crate) use command::{CommandLine, Invocation, OutputStream};
 pub(crate) use environment::environment;
 pub use environment::{looks_like_secret, take_secret_variables};
 pub(crate) use kill_handle::{KillHandle, KillOnDrop};
@@ -29,7 +29,7 @@ pub(crate) use pipe_status::is_recorded;
 pub use registry::{kill_all_now, settle};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use run::HelperProcess;
-pub(crate) use run::{Cause, Finished, Running};
+pub(crate) use run::{Cause, Finished, RunningCommand};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub use survivors::{command_mark, end_survivors};
 

@@ -81,7 +81,7 @@ pub(crate) struct Finished {
 
 /// A command that runs. Dropping it kills the command.
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct RunningCommand {
     child: Child,
     tree: ProcessTree,
     id: RegistryId,
@@ -98,7 +98,7 @@ pub(crate) struct Running {
     control: Option<crate::confine::Watched>,
 }
 
-impl Running {
+impl RunningCommand {
     pub(super) fn new(
         spawned: SpawnedCommand,
         id: RegistryId,
@@ -191,15 +191,15 @@ impl Running {
     /// If the sandbox could not be made, and the command did not run.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     fn of_sandbox(&mut self) -> io::Result<Option<SandboxEnd>> {
-        use rawko_sandbox::Report;
+        use rawko_sandbox::HelperReport;
         let Some(mut control) = self.control.take() else { return Ok(None) };
         while let Some(report) = control.report()? {
             match report {
-                Report::Ready => {}
-                Report::Failed { what } | Report::Unfit { why: what } => {
+                HelperReport::Ready => {}
+                HelperReport::Failed { what } | HelperReport::Unfit { why: what } => {
                     return Err(io::Error::other(format!("the sandbox could not be made: {what}")));
                 }
-                Report::Ended { code, signal, leftovers } => {
+                HelperReport::Ended { code, signal, leftovers } => {
                     let exceeded = control.exceeded();
                     return Ok(Some(SandboxEnd { code, signal, leftovers, exceeded }));
                 }
@@ -230,7 +230,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         if !self.is_reaped {
             self.tree.kill();

@@ -5,7 +5,7 @@ use rawko_provider::Secret;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-use super::{Found, MAX_RESULTS, Question, endpoint};
+use super::{MAX_RESULTS, SearchHit, SearchRequest, endpoint};
 
 const ADDRESS: &str = "https://api.search.brave.com";
 /// The most characters and words of a query that the service takes.
@@ -16,7 +16,7 @@ pub(super) fn question(
     variable: &str,
     key: Option<&Secret>,
     query: &str,
-) -> Result<Question, String> {
+) -> Result<SearchRequest, String> {
     let (characters, words) = MAX_QUERY;
     if query.chars().count() > characters || query.split_whitespace().count() > words {
         return Err(format!(
@@ -35,11 +35,11 @@ pub(super) fn question(
     headers.insert("x-subscription-token", key);
     let count = MAX_RESULTS.to_string();
     let parameters = [("q", query), ("count", count.as_str()), ("text_decorations", "false")];
-    Ok(Question { url: endpoint(base.unwrap_or(ADDRESS), "res/v1/web/search", &parameters)?, headers })
+    Ok(SearchRequest { url: endpoint(base.unwrap_or(ADDRESS), "res/v1/web/search", &parameters)?, headers })
 }
 
 /// An answer without `web` found nothing.
-pub(super) fn results(mut answer: Value) -> Option<Vec<Found>> {
+pub(super) fn results(mut answer: Value) -> Option<Vec<SearchHit>> {
     let is_answer = answer.get("type").is_some() || answer.get("query").is_some();
     let Some(results) = answer.pointer_mut("/web/results") else { return is_answer.then(Vec::new) };
     let Value::Array(results) = results.take() else { return None };

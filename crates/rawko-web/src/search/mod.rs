@@ -44,9 +44,9 @@ pub enum SearchService {
     },
 }
 
-/// One result.
+/// One result of a search.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(crate) struct Found {
+pub(crate) struct SearchHit {
     #[serde(default)]
     pub(crate) title: Option<String>,
     #[serde(default)]
@@ -56,8 +56,8 @@ pub(crate) struct Found {
     pub(crate) description: Option<String>,
 }
 
-/// A request to a service.
-struct Question {
+/// A request to a service that searches.
+struct SearchRequest {
     url: Url,
     headers: HeaderMap,
 }
@@ -67,7 +67,7 @@ impl SearchService {
     ///
     /// # Errors
     /// Why there are none, in words, and what the user can do.
-    pub(crate) async fn search(&self, query: &str) -> Result<Vec<Found>, String> {
+    pub(crate) async fn search(&self, query: &str) -> Result<Vec<SearchHit>, String> {
         let question = match self {
             Self::SearXng { url } => searxng::question(url, query)?,
             Self::Brave { url, variable, key } => {
@@ -89,7 +89,7 @@ impl SearchService {
             Self::Brave { .. } => brave::results(value),
         };
         let found = found.ok_or_else(|| format!("{host} answered with JSON that has no list of results"))?;
-        Ok(found.into_iter().filter_map(Found::cleared).take(MAX_RESULTS).collect())
+        Ok(found.into_iter().filter_map(SearchHit::cleared).take(MAX_RESULTS).collect())
     }
 
     fn refusal(&self, host: &str, status: u16, retry_after: Option<&str>, bytes: &[u8]) -> String {
@@ -127,9 +127,10 @@ impl SearchService {
     }
 }
 
-type Answer = (u16, Option<String>, Vec<u8>);
+/// Status, `Retry-After` and body of what a service answered.
+type ServiceResponse = (u16, Option<String>, Vec<u8>);
 
-async fn ask(question: Question) -> Result<Answer, String> {
+async fn ask(question: SearchRequest) -> Result<ServiceResponse, String> {
     let client = http::client(&question.url, CONNECT)?;
     let request = client
         .get(question.url)
@@ -144,7 +145,7 @@ async fn ask(question: Question) -> Result<Answer, String> {
     Ok((status, retry_after, body::read(response, LIMITS).await?.bytes))
 }
 
-impl Found {
+impl SearchHit {
     /// Bounded, in one line each, without markup; `None` if it leads nowhere.
     fn cleared(self) -> Option<Self> {
         let url = Url::parse(self.url.as_deref()?.trim()).ok()?;

@@ -13,7 +13,7 @@ use rawko_core::approval::{Approval, ApprovalQuestion};
 use rawko_tools::BoxFuture;
 use serde::{Deserialize, Serialize};
 
-use crate::channel::left::{Addressee, Kind, Left, sealer_for};
+use crate::channel::left::{Addressee, Left, LeftContent, sealer_for};
 use crate::channel::seal::Sealer;
 use crate::clock::now;
 use crate::config::TrustStore;
@@ -29,7 +29,7 @@ const LOOK: Duration = Duration::from_millis(250);
 const BY_COMMAND: &str = "rawko approve";
 
 /// A function of the embedding program that answers questions: yes, no, or not at all.
-pub(crate) type AskPerson = Arc<dyn Fn(ApprovalQuestion) -> BoxFuture<'static, Option<bool>> + Send + Sync>;
+pub(crate) type Approver = Arc<dyn Fn(ApprovalQuestion) -> BoxFuture<'static, Option<bool>> + Send + Sync>;
 
 /// Puts the questions of one run.
 pub(crate) struct Asker {
@@ -40,7 +40,7 @@ pub(crate) struct Asker {
     /// Knows the user's answers from others; absent where the user has no key.
     pub(crate) sealer: Option<Sealer>,
     /// Who answers in this process, and what they are called.
-    pub(crate) person: Option<(String, AskPerson)>,
+    pub(crate) person: Option<(String, Approver)>,
     /// Whether nobody is there: then nobody is waited for.
     pub(crate) unattended: bool,
 }
@@ -86,7 +86,8 @@ impl Asker {
     /// The user's answer to this very question, if another process left one in time. Everything else is ignored.
     fn answer_left(&self, question: &ApprovalQuestion) -> Option<Approval> {
         let to = Addressee { session: &self.session, project: &self.project };
-        let left: Left<Answer> = Left::read(&self.folder.join(FILE_NAME), self.sealer.as_ref()?, to)?;
+        let left: Left<AnsweredQuestion> =
+            Left::read(&self.folder.join(FILE_NAME), self.sealer.as_ref()?, to)?;
         (left.what.question == question.digest && left.at <= question.until)
             .then(|| approval(left.what.allowed, BY_COMMAND))
     }
@@ -99,13 +100,13 @@ fn approval(allowed: bool, by: &str) -> Approval {
 
 /// An answer, as it is left for the process that waits.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct Answer {
+struct AnsweredQuestion {
     /// The digest of the question.
     question: String,
     allowed: bool,
 }
 
-impl Kind for Answer {
+impl LeftContent for AnsweredQuestion {
     const NAME: &'static str = "approval";
     const LONGEST: u64 = 4 * 1024;
 }
@@ -183,7 +184,7 @@ pub fn answer_question(
             format!("the time for an answer was over at {}: it counts as no", question.until.to_rfc3339());
         return Err(refusal(message, "`permissions.askTimeout` sets how long a question waits"));
     }
-    let answer = Answer { question: question.digest.clone(), allowed };
+    let answer = AnsweredQuestion { question: question.digest.clone(), allowed };
     let answer = Left::new(answer, at, &sealer, Addressee { session: &session, project: &project });
     let folder = path.parent().unwrap_or(store.folder());
     answer.leave(folder, FILE_NAME, Existing::Replaced).map_err(|error| {
@@ -196,12 +197,12 @@ pub fn answer_question(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::channel::place::Place;
+    use crate::channel::place::TestFolders;
     use rawko_core::Timestamp;
     use rawko_core::tool::Refusal;
     use serde_json::json;
 
-    impl Place {
+    impl TestFolders {
         fn asker(&self) -> Asker {
             Asker {
                 session: "s".to_owned(),
@@ -214,11 +215,11 @@ mod tests {
         }
 
         fn leave(&self, sealer: &Sealer, session: &str, project: &str, digest: &str, at: u64) {
-            let answer = Answer { question: digest.into(), allowed: true };
+            let answer = AnsweredQuestion { question: digest.into(), allowed: true };
             self.answer(answer, sealer, Addressee { session, project: Path::new(project) }, at);
         }
 
-        fn answer(&self, answer: Answer, sealer: &Sealer, to: Addressee<'_>, at: u64) {
+        fn answer(&self, answer: AnsweredQuestion, sealer: &Sealer, to: Addressee<'_>, at: u64) {
             let left = Left::new(answer, Timestamp(at), sealer, to);
             left.leave(self.folder.path(), FILE_NAME, Existing::Replaced).unwrap();
         }
@@ -237,7 +238,7 @@ mod tests {
 
     #[test]
     fn only_the_users_answer_to_this_question_counts() {
-        let place = Place::new();
+        let place = TestFolders::new();
         let (asker, question, yes) = (place.asker(), question(1_000), approval(true, BY_COMMAND));
         assert_eq!(asker.answer_left(&question), None);
         place.leave(&place.sealer(), "s", "/p", "d1", 1_000);
@@ -248,11 +249,11 @@ mod tests {
             place.leave(&place.sealer(), session, project, digest, at);
             assert_eq!(asker.answer_left(&question), None, "{session} {project} {digest} {at}");
         }
-        let theirs = Place::new();
+        let theirs = TestFolders::new();
         place.leave(&theirs.sealer(), "s", "/p", "d1", 5);
         assert_eq!(asker.answer_left(&question), None, "the key of somebody else");
         // What was sealed as a no does not become a yes.
-        let denied = Answer { question: "d1".into(), allowed: false };
+        let denied = AnsweredQuestion { question: "d1".into(), allowed: false };
         place.answer(denied, &place.sealer(), Addressee { session: "s", project: Path::new("/p") }, 5);
         assert_eq!(asker.answer_left(&question), Some(approval(false, BY_COMMAND)));
         let file = place.folder.path().join(FILE_NAME);
@@ -265,17 +266,17 @@ mod tests {
 
     #[tokio::test]
     async fn the_first_answer_counts_and_the_deadline_is_a_no() {
-        let place = Place::new();
+        let place = TestFolders::new();
         let soon = || question(now().0 + 400);
         assert_eq!(place.asker().ask(soon()).await, Approval::Expired);
-        let person = |answer: Option<bool>| -> Option<(String, AskPerson)> {
+        let person = |answer: Option<bool>| -> Option<(String, Approver)> {
             Some(("program".to_owned(), Arc::new(move |_| async move { answer }.boxed())))
         };
         let with = |answer| Asker { person: person(answer), ..place.asker() };
         assert_eq!(with(Some(true)).ask(soon()).await, approval(true, "program"));
         assert_eq!(with(Some(false)).ask(soon()).await, approval(false, "program"));
         assert_eq!(with(None).ask(soon()).await, Approval::Expired);
-        let breaks: AskPerson = Arc::new(|_| panic!("a fault of the program"));
+        let breaks: Approver = Arc::new(|_| panic!("a fault of the program"));
         let broken = Asker { person: Some(("program".to_owned(), breaks)), ..place.asker() };
         assert_eq!(broken.ask(soon()).await, Approval::Expired);
         let nobody = Asker { sealer: None, ..place.asker() };

@@ -44,12 +44,12 @@ impl RunningSession {
 
 /// The right to begin in the folder, and who runs there already. To be kept until the new session shows that it runs.
 #[derive(Debug)]
-pub(crate) struct Beginning {
+pub(crate) struct StartPermit {
     _guard: Option<BeginningGuard>,
     beside: Vec<String>,
 }
 
-impl Beginning {
+impl StartPermit {
     /// Where these run already.
     pub(crate) fn new(guard: Option<BeginningGuard>, running: Vec<RunningSession>) -> Self {
         Self { _guard: guard, beside: running.into_iter().map(|running| running.session).collect() }

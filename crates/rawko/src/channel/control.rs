@@ -9,7 +9,7 @@ use crate::run::event::RunEvent;
 
 /// A message to the driver.
 #[derive(Debug)]
-pub(crate) enum Signal {
+pub(crate) enum DriverMessage {
     /// An event to journal and apply.
     Happened(Event),
     /// A command of the user.
@@ -26,7 +26,7 @@ pub(crate) enum Signal {
 }
 
 /// Sends messages to the driver.
-pub(crate) type Signals = UnboundedSender<Signal>;
+pub(crate) type Signals = UnboundedSender<DriverMessage>;
 
 /// Steers and stops a run. Cheap to clone; without effect once the run is over.
 ///
@@ -62,7 +62,8 @@ impl RunControl {
 
     /// Ends the run: model streams are dropped, child processes ended, the journal closed as cancelled.
     pub fn cancel(&self, reason: &str) {
-        let _ = self.signals.send(Signal::Happened(Event::CancelRequested { reason: reason.to_owned() }));
+        let _ =
+            self.signals.send(DriverMessage::Happened(Event::CancelRequested { reason: reason.to_owned() }));
     }
 
     /// Pauses the run: model calls and tool calls that are under way end, and nothing new begins until [`Self::go`]. The
@@ -107,7 +108,7 @@ impl RunControl {
     pub fn steer(&self, command: Override) -> SteerReply {
         let (reply, answer) = oneshot::channel();
         // If the run is over, the reply is dropped with the signal.
-        let _ = self.signals.send(Signal::Steer { command, request: None, reply: Some(reply) });
+        let _ = self.signals.send(DriverMessage::Steer { command, request: None, reply: Some(reply) });
         SteerReply(answer)
     }
 }

@@ -94,7 +94,7 @@ pub(crate) struct RunningProcess {
 
 /// What a process works on.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Work<'a> {
+pub(crate) struct WorkInProgress<'a> {
     /// In which folder.
     pub(crate) folder: &'a Path,
     /// On which task.
@@ -130,7 +130,7 @@ impl RunningProcess {
         !is_zombie(self.pid) && started(self.pid).as_ref() == Some(&self.started)
     }
 
-    fn this(confinement: &Confinement, work: Work<'_>) -> Option<Self> {
+    fn this(confinement: &Confinement, work: WorkInProgress<'_>) -> Option<Self> {
         let pid = std::process::id();
         let (mark, sandbox) = match confinement {
             Confinement::Sandboxed(sandbox) => (None, Some(sandbox.folder().to_owned())),
@@ -223,7 +223,7 @@ pub(crate) struct HolderMark(PathBuf);
 
 impl HolderMark {
     /// Writes the process file next to this journal, readable only by its owner.
-    pub(crate) fn leave(journal: &Path, confinement: &Confinement, work: Work<'_>) -> Option<Self> {
+    pub(crate) fn leave(journal: &Path, confinement: &Confinement, work: WorkInProgress<'_>) -> Option<Self> {
         let path = journal.with_file_name(FILE_NAME);
         let text = serde_json::to_string(&RunningProcess::this(confinement, work)?).ok()?;
         // A file of a process that is gone, as the journal's lock shows.

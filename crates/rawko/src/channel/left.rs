@@ -19,7 +19,7 @@ use crate::journal::{JournalHeader, open_own};
 use crate::private::{Existing, create_private_dir, write_whole};
 
 /// A kind of thing that can be left.
-pub(crate) trait Kind: Serialize + DeserializeOwned {
+pub(crate) trait LeftContent: Serialize + DeserializeOwned {
     /// Its name, so that no other kind passes for it.
     const NAME: &'static str;
     /// The most bytes that are read.
@@ -42,7 +42,7 @@ pub(crate) struct Addressee<'a> {
     pub(crate) project: &'a Path,
 }
 
-impl<T: Kind> Left<T> {
+impl<T: LeftContent> Left<T> {
     /// With the user's seal.
     pub(crate) fn new(what: T, at: Timestamp, sealer: &Sealer, to: Addressee<'_>) -> Self {
         let mut left = Self { what, at, seal: String::new() };

@@ -4,12 +4,12 @@ use crate::channel::seal::Sealer;
 use crate::config::TrustStore;
 
 /// A folder, and the user's own.
-pub(super) struct Place {
+pub(super) struct TestFolders {
     pub(super) folder: tempfile::TempDir,
     own: tempfile::TempDir,
 }
 
-impl Place {
+impl TestFolders {
     pub(super) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap(), own: tempfile::tempdir().unwrap() }
     }

@@ -12,8 +12,8 @@ use rawko_core::Timestamp;
 use rawko_core::session::{Note, Override, Session};
 use serde::{Deserialize, Serialize};
 
-use crate::channel::control::{Signal, Signals, Steered};
-use crate::channel::left::{Addressee, Kind, Left, sealer_for};
+use crate::channel::control::{DriverMessage, Signals, Steered};
+use crate::channel::left::{Addressee, Left, LeftContent, sealer_for};
 use crate::channel::seal::Sealer;
 use crate::clock::now;
 use crate::config::{TrustStore, nearest};
@@ -35,13 +35,13 @@ const LOOK_FOR_ANSWER: Duration = Duration::from_millis(30);
 
 /// A command, as it is left for the process that runs the session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Command {
+struct SteeringRequest {
     /// Its name, which is that of its file too.
     request: String,
     command: Override,
 }
 
-impl Kind for Command {
+impl LeftContent for SteeringRequest {
     const NAME: &'static str = "command";
     const LONGEST: u64 = 256 * 1024;
 }
@@ -74,8 +74,8 @@ impl Mailbox {
     pub(crate) async fn deliver(mut self, signals: Signals) {
         loop {
             tokio::time::sleep(LOOK).await;
-            for Command { request, command } in self.take() {
-                let signal = Signal::Steer { command, request: Some(request), reply: None };
+            for SteeringRequest { request, command } in self.take() {
+                let signal = DriverMessage::Steer { command, request: Some(request), reply: None };
                 if signals.send(signal).is_err() {
                     return;
                 }
@@ -84,7 +84,7 @@ impl Mailbox {
     }
 
     /// The user's commands, oldest first. Each is given once; what has the name of a command is removed.
-    fn take(&mut self) -> Vec<Command> {
+    fn take(&mut self) -> Vec<SteeringRequest> {
         // A link would lead to a folder of somebody else.
         if !self.folder.symlink_metadata().is_ok_and(|found| found.is_dir()) {
             return Vec::new();
@@ -108,7 +108,7 @@ impl Mailbox {
         commands
     }
 
-    fn read(&self, path: &Path) -> Option<Command> {
+    fn read(&self, path: &Path) -> Option<SteeringRequest> {
         let to = Addressee { session: &self.session, project: &self.project };
         let left = Left::read(path, &self.sealer, to)?;
         (left.at >= self.since).then_some(left.what)
@@ -146,7 +146,7 @@ pub fn steer(
     }
     check(&state, &tail, &command)?;
     let request = session_id::new(now());
-    let left = Command { request: request.clone(), command };
+    let left = SteeringRequest { request: request.clone(), command };
     let left = Left::new(left, now(), &sealer, Addressee { session: &session, project: &project });
     let folder = tail.path().parent().unwrap_or(store.folder()).join(FOLDER);
     left.leave(&folder, &request, Existing::Stays).map_err(|error| {
@@ -242,9 +242,9 @@ fn answer(tail: &mut JournalTail, request: &str, patience: Duration) -> Result<O
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::channel::place::Place;
+    use crate::channel::place::TestFolders;
 
-    impl Place {
+    impl TestFolders {
         fn mailbox(&self) -> Mailbox {
             let mut mailbox = Mailbox::new("s", Path::new("/p"), self.folder.path(), self.sealer());
             mailbox.since = Timestamp(100);
@@ -258,10 +258,11 @@ mod tests {
             project: &str,
             request: &str,
             at: u64,
-        ) -> Left<Command> {
+        ) -> Left<SteeringRequest> {
             let command = Override::ForceAgent { agent: request.to_owned() };
             let to = Addressee { session, project: Path::new(project) };
-            let left = Left::new(Command { request: request.into(), command }, Timestamp(at), sealer, to);
+            let left =
+                Left::new(SteeringRequest { request: request.into(), command }, Timestamp(at), sealer, to);
             left.leave(&self.commands(), request, Existing::Stays).unwrap();
             left
         }
@@ -277,7 +278,7 @@ mod tests {
 
     #[test]
     fn the_users_commands_count_once_and_in_order() {
-        let place = Place::new();
+        let place = TestFolders::new();
         let mut mailbox = place.mailbox();
         assert_eq!(mailbox.take(), []);
         let second = place.leave_command(&place.sealer(), "s", "/p", &id(2), 100);
@@ -295,7 +296,7 @@ mod tests {
 
     #[test]
     fn commands_of_others_do_not_count() {
-        let (place, theirs) = (Place::new(), Place::new());
+        let (place, theirs) = (TestFolders::new(), TestFolders::new());
         let mut mailbox = place.mailbox();
         place.leave_command(&theirs.sealer(), "s", "/p", &id(1), 100);
         place.leave_command(&place.sealer(), "t", "/p", &id(2), 100);
@@ -314,7 +315,7 @@ mod tests {
 
     #[test]
     fn what_is_no_command_stays_and_a_link_leads_nowhere() {
-        let (place, theirs) = (Place::new(), tempfile::tempdir().unwrap());
+        let (place, theirs) = (TestFolders::new(), tempfile::tempdir().unwrap());
         let mut mailbox = place.mailbox();
         std::fs::write(theirs.path().join(id(1)), "theirs").unwrap();
         std::os::unix::fs::symlink(theirs.path(), place.commands()).unwrap();

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::diff::{self, DiffDetail, FileChange, Span};
+use super::diff::{self, DiffDetail, DiffRange, FileChange};
 use super::error::CheckpointError;
-use super::history::{Changed, History};
+use super::history::{ChangeAuthor, History};
 use super::listing::TreePath;
 use super::restore::shown as path_for_people;
-use super::snapshot::{EntryKind, TreeEntry};
+use super::snapshot::{TreeEntry, TreeEntryKind};
 use super::{AFTER, Checkpoint, Checkpoints, END, number};
 
 /// With what a kept tree is compared.
@@ -68,24 +68,26 @@ impl Checkpoints {
     ///
     /// # Errors
     /// [`CheckpointError::Unknown`] where nothing was kept for it, [`CheckpointError::Gone`] where that is lost.
-    pub fn changes(&self, span: Span, detail: DiffDetail) -> Result<Changes, CheckpointError> {
+    pub fn changes(&self, span: DiffRange, detail: DiffDetail) -> Result<Changes, CheckpointError> {
         let kept = self.list()?;
         let executions: Vec<&Checkpoint> = kept.iter().filter(|kept| number(&kept.name).is_some()).collect();
         let at = match span {
-            Span::Session => (!executions.is_empty()).then_some(0),
-            Span::Execution(wanted) => executions.iter().position(|kept| number(&kept.name) == Some(wanted)),
+            DiffRange::Session => (!executions.is_empty()).then_some(0),
+            DiffRange::Execution(wanted) => {
+                executions.iter().position(|kept| number(&kept.name) == Some(wanted))
+            }
         };
         let Some(from) = at.and_then(|at| executions.get(at)).copied() else {
             let asked = match span {
-                Span::Session => "1".to_owned(),
-                Span::Execution(wanted) => wanted.to_string(),
+                DiffRange::Session => "1".to_owned(),
+                DiffRange::Execution(wanted) => wanted.to_string(),
             };
             return Err(self.unknown(&asked, &executions));
         };
         let after = format!("{AFTER}{}", from.name);
         let next = match span {
-            Span::Session => None,
-            Span::Execution(_) => kept
+            DiffRange::Session => None,
+            DiffRange::Execution(_) => kept
                 .iter()
                 .find(|kept| kept.name == after)
                 .or_else(|| at.and_then(|at| executions.get(at + 1)).copied()),
@@ -146,7 +148,7 @@ const MEMORIES: &[u8] = b".rawko/memories/";
 /// What is not the session's alone. What may be the work of others is shown only if much of it must be the session's.
 fn of_others(history: &History, shows_unclear: bool) -> BTreeMap<TreePath, OthersChange> {
     let content = |entry: Option<&TreeEntry>| {
-        entry.filter(|entry| entry.kind != EntryKind::Folder).map(|entry| (entry.kind, entry.id.clone()))
+        entry.filter(|entry| entry.kind != TreeEntryKind::Folder).map(|entry| (entry.kind, entry.id.clone()))
     };
     let mut others = BTreeMap::new();
     // What rawko writes down for later runs is no change of the work.
@@ -155,10 +157,10 @@ fn of_others(history: &History, shows_unclear: bool) -> BTreeMap<TreePath, Other
             continue;
         }
         let (by, shown) = match history.changed(&path) {
-            Changed::BySession => continue,
-            Changed::ByOthers => (ChangedBy::Others, false),
-            Changed::ByBoth => (ChangedBy::Both, true),
-            Changed::Unclear => (ChangedBy::Unclear, shows_unclear),
+            ChangeAuthor::BySession => continue,
+            ChangeAuthor::ByOthers => (ChangedBy::Others, false),
+            ChangeAuthor::ByBoth => (ChangedBy::Both, true),
+            ChangeAuthor::Unclear => (ChangedBy::Unclear, shows_unclear),
         };
         let change = OthersChange { path: path_for_people(&path), by, shown };
         others.insert(path, change);

@@ -12,7 +12,7 @@ const CHECKED: usize = 20;
 
 /// Which part of a session is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Span {
+pub enum DiffRange {
     /// All of it: from its first change to its end.
     Session,
     /// One execution: from before it to before the next one that changed something.

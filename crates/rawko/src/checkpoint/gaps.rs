@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::Checkpoint;
 use super::error::CheckpointError;
 use super::history::{in_time, is_work};
-use super::message::{Message, tree_of};
+use super::message::{CommitMessage, tree_of};
 use super::snapshot::{Snapshot, same};
 use super::store::Store;
 
@@ -35,8 +35,8 @@ impl Gaps {
         let kept: Vec<Checkpoint> =
             names.iter().map(|(name, id)| Checkpoint { name: name.clone(), id: id.clone() }).collect();
         let commits = store.commits(&kept)?;
-        let messages: BTreeMap<String, Message> =
-            commits.iter().map(|(id, commit)| (id.clone(), Message::read(commit))).collect();
+        let messages: BTreeMap<String, CommitMessage> =
+            commits.iter().map(|(id, commit)| (id.clone(), CommitMessage::read(commit))).collect();
         let tree = |kept: &Checkpoint| commits.get(&kept.id).and_then(|commit| tree_of(commit));
         let in_time = in_time(&kept, &messages);
         let since = in_time.iter().skip_while(|kept| kept.name != began).copied();

@@ -90,7 +90,7 @@ impl Git {
     }
 
     /// A command for git. `doing` completes "git …" in an error.
-    pub(super) fn ask(&self, doing: &'static str) -> Ask {
+    pub(super) fn ask(&self, doing: &'static str) -> GitQuery {
         let mut command = Command::new(&self.program);
         command.env_clear().envs(ENVIRONMENT).current_dir("/");
         // Ctrl-C at the terminal is for rawko, which ends this in good order.
@@ -99,7 +99,13 @@ impl Git {
         for setting in SETTINGS {
             command.args(["-c", setting]);
         }
-        Ask { command, doing, input: Vec::new(), deadline: QUICK, unanswered: Arc::clone(&self.unanswered) }
+        GitQuery {
+            command,
+            doing,
+            input: Vec::new(),
+            deadline: QUICK,
+            unanswered: Arc::clone(&self.unanswered),
+        }
     }
 }
 
@@ -109,7 +115,7 @@ fn is_executable(program: &Path) -> bool {
 }
 
 /// One question to git.
-pub(super) struct Ask {
+pub(super) struct GitQuery {
     command: Command,
     doing: &'static str,
     input: Vec<u8>,
@@ -117,7 +123,7 @@ pub(super) struct Ask {
     unanswered: Unanswered,
 }
 
-impl Ask {
+impl GitQuery {
     /// Sets a variable of the environment.
     pub(super) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
         self.command.env(name, value);

@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 
 use super::error::CheckpointError;
 use super::listing::{TreeListing, TreePath};
-use super::message::Message;
-use super::snapshot::{EntryKind, Snapshot, TreeEntry, same};
+use super::message::CommitMessage;
+use super::snapshot::{Snapshot, TreeEntry, TreeEntryKind, same};
 use super::store::Store;
 use super::{Checkpoint, RESUMED, REWIND, number, order};
 
 /// The one entry for all folders that hold something.
-static FOLDER: TreeEntry = TreeEntry { kind: EntryKind::Folder, id: String::new(), mode: None };
+static FOLDER: TreeEntry = TreeEntry { kind: TreeEntryKind::Folder, id: String::new(), mode: None };
 
 /// A tree with the permissions of its files and its empty folders, as far as they are known.
 #[derive(Debug, Clone, Default)]
@@ -29,10 +29,10 @@ pub(super) struct WholeTree {
 
 impl WholeTree {
     /// A kept tree, of which `message` tells what git did not keep.
-    pub(super) fn of(mut entries: Snapshot, message: &Message) -> Self {
+    pub(super) fn of(mut entries: Snapshot, message: &CommitMessage) -> Self {
         if let Some(modes) = &message.modes {
-            for (path, entry) in entries.iter_mut().filter(|(_, entry)| entry.kind != EntryKind::Link) {
-                entry.mode = Some(modes.of_file(path, entry.kind == EntryKind::Executable));
+            for (path, entry) in entries.iter_mut().filter(|(_, entry)| entry.kind != TreeEntryKind::Link) {
+                entry.mode = Some(modes.of_file(path, entry.kind == TreeEntryKind::Executable));
             }
         }
         let folders = message.folders.iter().flatten();
@@ -64,13 +64,13 @@ impl WholeTree {
     }
 
     fn forget_folders(&mut self) {
-        self.entries.retain(|_, entry| entry.kind != EntryKind::Folder);
+        self.entries.retain(|_, entry| entry.kind != TreeEntryKind::Folder);
     }
 }
 
 /// What a path has gone through since the tree was kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Changed {
+pub(super) enum ChangeAuthor {
     /// The session alone changed it.
     BySession,
     /// Someone else changed it, and the session did not.
@@ -203,7 +203,7 @@ impl History {
     }
 
     /// Who changed what is at `path`.
-    pub(super) fn changed(&self, path: &[u8]) -> Changed {
+    pub(super) fn changed(&self, path: &[u8]) -> ChangeAuthor {
         let wanted = self.target.at(path);
         let found = |at: usize| self.works.get(at).map_or(&self.present, |work| &work.before).at(path);
         // What someone else left there last.
@@ -230,10 +230,10 @@ impl History {
         }
         // What someone else left there is lost only if the rewind restores something different.
         match others {
-            _ if unclear => Changed::Unclear,
-            Some(left) if !same(left, wanted) && by_session => Changed::ByBoth,
-            Some(left) if !same(left, wanted) => Changed::ByOthers,
-            Some(_) | None => Changed::BySession,
+            _ if unclear => ChangeAuthor::Unclear,
+            Some(left) if !same(left, wanted) && by_session => ChangeAuthor::ByBoth,
+            Some(left) if !same(left, wanted) => ChangeAuthor::ByOthers,
+            Some(_) | None => ChangeAuthor::BySession,
         }
     }
 
@@ -276,7 +276,7 @@ pub(super) fn is_work(name: &str) -> bool {
 /// The kept trees, in the order in which they were kept.
 pub(super) fn in_time<'a>(
     kept: &'a [Checkpoint],
-    messages: &BTreeMap<String, Message>,
+    messages: &BTreeMap<String, CommitMessage>,
 ) -> Vec<&'a Checkpoint> {
     let at = |kept: &Checkpoint| messages.get(&kept.id).and_then(|message| message.at).unwrap_or_default();
     let mut in_time: Vec<&Checkpoint> = kept.iter().collect();

@@ -9,18 +9,18 @@ use sha2::{Digest as _, Sha256};
 
 use super::snapshot::TreeContent;
 
-/// Shared by all that works on one session.
+/// What this process knows of the trees. Shared by all that works on one session.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Known(Arc<Mutex<Inner>>);
+pub(super) struct TreeCache(Arc<Mutex<CachedTrees>>);
 
 #[derive(Debug, Default)]
-struct Inner {
+struct CachedTrees {
     names: Option<BTreeMap<String, String>>,
     index: Option<[u8; 32]>,
     trees: HashMap<String, Arc<TreeContent>>,
 }
 
-impl Known {
+impl TreeCache {
     /// The names of the trees, each with its commit; `None` before they were read.
     pub(super) fn names(&self) -> Option<BTreeMap<String, String>> {
         self.inner().names.clone()
@@ -50,7 +50,7 @@ impl Known {
         self.inner().trees.insert(id.to_owned(), Arc::new(content));
     }
 
-    fn inner(&self) -> MutexGuard<'_, Inner> {
+    fn inner(&self) -> MutexGuard<'_, CachedTrees> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, statat};
 
 use super::error::CheckpointError;
-use super::git::{Ask, Git};
-use super::nested::{Part, Parts};
+use super::git::{Git, GitQuery};
+use super::nested::{ProjectRepositories, RepositoryFiles};
 use super::place::{UserFolders, WorkTree};
 use super::private_names::{self, is_private};
 use super::scratch::{Scratch, user_exclude};
@@ -84,8 +84,8 @@ pub(super) fn list(
     never: &Never,
     also: &BTreeSet<TreePath>,
 ) -> Result<TreeListing, CheckpointError> {
-    let Parts { project, nested, skipped, stands_alone } =
-        Parts::of(git, place, scratch.format, user, never)?;
+    let ProjectRepositories { project, nested, skipped, stands_alone } =
+        ProjectRepositories::of(git, place, scratch.format, user, never)?;
     let mut sieve = Sieve::new(&place.project, never)?;
     for path in project.tracked.iter().chain(also) {
         sieve.take(path);
@@ -126,7 +126,7 @@ pub(super) fn others(
     place: &WorkTree,
     scratch: &Scratch,
     user: &UserFolders,
-) -> Result<Ask, CheckpointError> {
+) -> Result<GitQuery, CheckpointError> {
     scratch.exclude(place)?;
     let mut ask = scratch
         .ask(git, "lists the files", &scratch.objects(), &[])
@@ -195,7 +195,7 @@ impl<'a> Sieve<'a> {
     }
 
     /// What git would track: of what may hold secrets, what is known already.
-    fn take_others(&mut self, part: &Part, also: &BTreeSet<TreePath>) {
+    fn take_others(&mut self, part: &RepositoryFiles, also: &BTreeSet<TreePath>) {
         for path in part.others.difference(&part.tracked) {
             if is_private(path) && !also.contains(path) {
                 self.listing.skipped.insert(path.clone(), private_names::WHY);
@@ -206,7 +206,7 @@ impl<'a> Sieve<'a> {
     }
 
     /// The files of the repositories inside, as long as there are not too many: git has none of them in the project's own.
-    fn take_nested(&mut self, nested: &[Part], also: &BTreeSet<TreePath>) {
+    fn take_nested(&mut self, nested: &[RepositoryFiles], also: &BTreeSet<TreePath>) {
         let (known, bytes) = (self.listing.files.len(), self.bytes);
         for part in nested {
             let paths = part.tracked.union(&part.others);

@@ -30,9 +30,9 @@ const FOLDER: &str = "folder: ";
 /// Most lines of modes, of folders, and of what is gone. Where there are more, none are recorded.
 const MAX_LINES: usize = 20_000;
 
-/// What a message says.
+/// What the message of a tree's commit says.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Message {
+pub(super) struct CommitMessage {
     /// When the tree was kept.
     pub(super) at: Option<u64>,
     /// What a rewind then brought back.
@@ -86,7 +86,7 @@ fn is_executable(mode: u32) -> bool {
     mode & 0o100 != 0
 }
 
-impl Message {
+impl CommitMessage {
     /// What is to be said of a tree that is kept now.
     pub(super) fn of(listing: &TreeListing, folders: BTreeSet<TreePath>, at: u64, to: Option<&str>) -> Self {
         let not_kept = listing.skipped.iter().take(MAX_NOT_KEPT);
@@ -234,8 +234,9 @@ mod tests {
             (b"x", 0o755),
         ]);
         let folders = [odd.to_vec(), b"empty".to_vec()].into();
-        let message = Message { killed: true, ..Message::of(&listing, folders, 17, Some("0123")) };
-        let read = Message::read(message.write("s", "rewind-1").as_bytes());
+        let message =
+            CommitMessage { killed: true, ..CommitMessage::of(&listing, folders, 17, Some("0123")) };
+        let read = CommitMessage::read(message.write("s", "rewind-1").as_bytes());
         assert_eq!(read, message);
         let modes = read.modes.unwrap();
         assert_eq!(modes.others.len(), 3, "the commonest modes stand for most");
@@ -248,7 +249,7 @@ mod tests {
 
     #[test]
     fn no_message_leads_out_of_the_project_or_sets_other_bits() {
-        let read = Message::read(
+        let read = CommitMessage::read(
             b"empty folders:\nfolder: ../x\nfolder: a/.git/b\nmodes: 644 755\nmode: 4755 x\nmode: 9 y\n",
         );
         assert_eq!(read.folders, Some(BTreeSet::new()));
@@ -258,7 +259,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn any_bytes_are_read_without_harm(bytes: Vec<u8>) {
-            let _ = Message::read(&bytes);
+            let _ = CommitMessage::read(&bytes);
         }
 
         #[test]

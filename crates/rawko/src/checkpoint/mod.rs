@@ -48,16 +48,16 @@ use crate::journal::{Journal, Record, read};
 use crate::worktree::tree_of_session;
 
 pub use changes::{ChangedBy, Changes, OthersChange, Until};
-pub use diff::{ChangeKind, DiffDetail, FileChange, Span};
+pub use diff::{ChangeKind, DiffDetail, DiffRange, FileChange};
 pub use error::CheckpointError;
 use git::{Git, Unanswered};
 use history::History;
-use known::Known;
+use known::TreeCache;
 use listing::TreePath;
 use place::UserFolders;
 pub(crate) use place::foreign_repository;
 pub use rewind::{Execute, Extent, LeftAlone, More, Rewound};
-use store::{Store, ToKeep};
+use store::{Store, TreeToKeep};
 pub(crate) use trees::{Fate, Fault, GitFolders, Trees, Version};
 
 /// Name of the tree at the end of a session.
@@ -96,7 +96,7 @@ pub struct Checkpoints {
     /// Whether no list of what is ignored is something that git would wait for.
     looked: Arc<OnceLock<()>>,
     /// What this value or a copy of it has kept.
-    known: Known,
+    known: TreeCache,
 }
 
 /// A kept tree.
@@ -129,7 +129,7 @@ impl Checkpoints {
             user: UserFolders { home: std::env::var_os("HOME"), config: std::env::var_os("XDG_CONFIG_HOME") },
             unanswered: Unanswered::default(),
             looked: Arc::default(),
-            known: Known::default(),
+            known: TreeCache::default(),
         }
     }
 
@@ -188,7 +188,7 @@ impl Checkpoints {
         let names = store.names()?;
         name_end(&store, &names, iteration)?;
         // The session goes on, so the tree at its end is not known yet.
-        store.keep(&iteration.to_string(), &ToKeep::of(listing), Some(END))
+        store.keep(&iteration.to_string(), &TreeToKeep::of(listing), Some(END))
     }
 
     /// Keeps the tree as an execution leaves it: what is changed before the next one is then not taken for the session's.
@@ -204,7 +204,7 @@ impl Checkpoints {
             return Ok(());
         }
         let listing = store.list(&self.known(&store)?)?;
-        store.keep(&name, &ToKeep::of(listing), None).map(drop)
+        store.keep(&name, &TreeToKeep::of(listing), None).map(drop)
     }
 
     /// Keeps the tree once more as that after the latest execution, if it was so until the session itself went on to
@@ -222,7 +222,7 @@ impl Checkpoints {
             return Ok(());
         }
         let listing = store.list(&self.known(&store)?)?;
-        store.keep(name, &ToKeep::of(listing), None).map(drop)
+        store.keep(name, &TreeToKeep::of(listing), None).map(drop)
     }
 
     /// Keeps, before a session goes on that stopped in an execution, what that left and, if the execution `goes_on`, what
@@ -254,7 +254,7 @@ impl Checkpoints {
             if goes_on && kept.iter().all(|kept| kept.name != after) {
                 store.objects().name(&stopped, &end.id, Some(END))?;
                 let listing = store.list(&self.known(store)?)?;
-                store.keep(&resumed, &ToKeep::of(listing), None)?;
+                store.keep(&resumed, &TreeToKeep::of(listing), None)?;
             }
             return Ok(());
         }
@@ -265,7 +265,7 @@ impl Checkpoints {
         let listing = store.list(&target.into_keys().collect())?;
         let present = store.present_tree(&latest.id, &listing)?;
         let history = History::since(store, &kept, (latest, None), present, self.last_sign)?;
-        let present = ToKeep::of(listing);
+        let present = TreeToKeep::of(listing);
         match history.since_killed() {
             Some(unclear) if goes_on && unclear.is_empty() => return Ok(()),
             Some(unclear) => drop(store.keep(&stopped, &present.left_by_killed(unclear), None)?),
@@ -312,7 +312,7 @@ impl Checkpoints {
         let _lock = objects::lock(&store.folder)?;
         name_end(&store, &store.names()?, u32::MAX)?;
         let listing = store.list(&self.known(&store)?)?;
-        store.keep(END, &ToKeep::of(listing), None).map(Some)
+        store.keep(END, &TreeToKeep::of(listing), None).map(Some)
     }
 
     /// All kept trees: by execution, then the end, then what rewinds replaced.

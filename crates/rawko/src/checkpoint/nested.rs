@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use super::error::CheckpointError;
 use super::git::Git;
 use super::listing::{Never, TreePath, is_plain, others};
-use super::place::{ObjectFormat, Repository, UserFolders, WorkTree};
+use super::place::{EnclosingRepository, ObjectFormat, UserFolders, WorkTree};
 use super::scratch::Scratch;
 
 /// Most repositories inside a project that are entered.
@@ -23,7 +23,7 @@ const LINK: &[u8] = b"160000";
 
 /// The files of the project's repository, or of one inside it. All paths are below the project.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct RepositoryFiles {
     /// Where it is; empty for the project.
     pub(super) inside: TreePath,
     pub(super) place: WorkTree,
@@ -37,18 +37,18 @@ pub(super) struct Part {
 
 /// A project and the repositories inside it.
 #[derive(Debug)]
-pub(super) struct Parts {
+pub(super) struct ProjectRepositories {
     /// The project.
-    pub(super) project: Part,
+    pub(super) project: RepositoryFiles,
     /// The others.
-    pub(super) nested: Vec<Part>,
+    pub(super) nested: Vec<RepositoryFiles>,
     /// Those that are not entered, each with why.
     pub(super) skipped: BTreeMap<TreePath, &'static str>,
     /// Whether a repository around, which ignores the project, was left out of account.
     pub(super) stands_alone: bool,
 }
 
-impl Parts {
+impl ProjectRepositories {
     pub(super) fn of(
         git: &Git,
         place: &WorkTree,
@@ -56,7 +56,8 @@ impl Parts {
         user: &UserFolders,
         never: &Never,
     ) -> Result<Self, CheckpointError> {
-        let look = |inside: &TreePath, place: &WorkTree| Part::of(git, inside, place, format, user);
+        let look =
+            |inside: &TreePath, place: &WorkTree| RepositoryFiles::of(git, inside, place, format, user);
         let mut project = look(&TreePath::new(), place)?;
         let stands_alone =
             project.tracked.is_empty() && project.others.is_empty() && place.toplevel != place.project;
@@ -72,7 +73,7 @@ impl Parts {
                 parts.skipped.insert(inside, TOO_MANY);
                 continue;
             }
-            let repository = Repository::at(git, &folder, user);
+            let repository = EnclosingRepository::at(git, &folder, user);
             let place = WorkTree { project: folder.clone(), toplevel: folder, repository };
             let part = match look(&inside, &place) {
                 // Its index is damaged, and then it is as if it had none.
@@ -86,7 +87,7 @@ impl Parts {
     }
 }
 
-impl Part {
+impl RepositoryFiles {
     fn of(
         git: &Git,
         inside: &TreePath,

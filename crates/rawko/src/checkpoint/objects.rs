@@ -8,15 +8,15 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::error::CheckpointError;
-use super::git::{Ask, Git, THOROUGH};
-use super::known::Known;
+use super::git::{Git, GitQuery, THOROUGH};
+use super::known::TreeCache;
 use super::listing::{TreeListing, TreePath};
-use super::message::Message;
+use super::message::CommitMessage;
 use super::own::{self, create_folder, remove};
-use super::place::{ObjectFormat, Repository, WorkTree};
+use super::place::{EnclosingRepository, ObjectFormat, WorkTree};
 use super::scratch::Scratch;
-use super::snapshot::{EntryKind, TreeEntry};
-use super::store::ToKeep;
+use super::snapshot::{TreeEntry, TreeEntryKind};
+use super::store::TreeToKeep;
 
 /// Author of the commits: no person.
 const AUTHOR: [(&str, &str); 4] = [
@@ -34,7 +34,7 @@ pub(super) struct Objects<'a> {
     /// `checkpoints/` in the session's directory.
     pub(super) folder: &'a Path,
     pub(super) session: &'a str,
-    pub(super) known: &'a Known,
+    pub(super) known: &'a TreeCache,
 }
 
 impl Objects<'_> {
@@ -48,8 +48,8 @@ impl Objects<'_> {
         &self,
         scratch: &Scratch,
         name: &str,
-        kept: &ToKeep<'_>,
-        message: &Message,
+        kept: &TreeToKeep<'_>,
+        message: &CommitMessage,
         index: &Path,
         forget: Option<&str>,
     ) -> Result<String, CheckpointError> {
@@ -131,7 +131,7 @@ impl Objects<'_> {
         let no_object = "0".repeat(scratch.format.digits());
         let mut lines = Vec::new();
         for (path, entry) in instead {
-            let entry = entry.as_ref().filter(|entry| entry.kind != EntryKind::Folder);
+            let entry = entry.as_ref().filter(|entry| entry.kind != TreeEntryKind::Folder);
             let (mode, id) = entry.map_or(("0", &no_object), |entry| (entry.kind.mode(), &entry.id));
             lines.extend([format!("{mode} {id}\t").as_bytes(), path, b"\0"].concat());
         }
@@ -249,11 +249,11 @@ impl Objects<'_> {
     }
 
     /// A command that only reads, from every place that may hold kept objects.
-    pub(super) fn read(&self, scratch: &Scratch, doing: &'static str) -> Ask {
+    pub(super) fn read(&self, scratch: &Scratch, doing: &'static str) -> GitQuery {
         scratch.ask(self.git, doing, &scratch.objects(), &self.all_objects())
     }
 
-    fn write(&self, scratch: &Scratch, doing: &'static str, objects: &Path) -> Ask {
+    fn write(&self, scratch: &Scratch, doing: &'static str, objects: &Path) -> GitQuery {
         let others: Vec<PathBuf> = self.all_objects().into_iter().filter(|other| other != objects).collect();
         let mut ask = scratch.ask(self.git, doing, objects, &others);
         if *objects != scratch.objects() {
@@ -282,7 +282,7 @@ impl Objects<'_> {
         Ok(own)
     }
 
-    fn writable_repository(&self) -> Option<&Repository> {
+    fn writable_repository(&self) -> Option<&EnclosingRepository> {
         self.place.repository.as_ref().filter(|repository| repository.is_writable())
     }
 

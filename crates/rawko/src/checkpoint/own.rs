@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::error::CheckpointError;
-use super::known::Known;
+use super::known::TreeCache;
 use crate::private::sync_directory;
 
 /// Folders below `checkpoints/` that are written to.
@@ -90,12 +90,12 @@ pub(super) fn read(path: &Path) -> Option<Vec<u8>> {
 #[derive(Debug)]
 pub(super) struct SessionIndex<'a> {
     path: PathBuf,
-    known: &'a Known,
+    known: &'a TreeCache,
 }
 
 impl<'a> SessionIndex<'a> {
     /// Makes sure that git will not write through it to another place, and that only this user wrote it.
-    pub(super) fn of(checkpoints: &Path, known: &'a Known) -> Result<Self, CheckpointError> {
+    pub(super) fn of(checkpoints: &Path, known: &'a TreeCache) -> Result<Self, CheckpointError> {
         let index = checkpoints.join("index");
         // The process that held it is dead: the caller holds the lock of the session's checkpoints.
         remove(&checkpoints.join("index.lock"))?;

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rawko_tools::text_of;
 
 use super::error::CheckpointError;
-use super::git::{Ask, BRIEF, Git, Unanswered};
+use super::git::{BRIEF, Git, GitQuery, Unanswered};
 
 /// Files of a repository that git opens, and would wait for if they were FIFOs.
 const READ_BY_GIT: [&str; 6] =
@@ -61,12 +61,12 @@ pub(super) struct WorkTree {
     /// The work tree that it is part of; the project itself where there is no repository.
     pub(super) toplevel: PathBuf,
     /// The repository, if there is one that can be used.
-    pub(super) repository: Option<Repository>,
+    pub(super) repository: Option<EnclosingRepository>,
 }
 
 /// A repository around the project.
 #[derive(Debug, Clone)]
-pub(super) struct Repository {
+pub(super) struct EnclosingRepository {
     /// `.git`: a folder, or a file that names one.
     pub(super) dot_git: PathBuf,
     toplevel: PathBuf,
@@ -118,7 +118,7 @@ impl WorkTree {
         let repository = project
             .ancestors()
             .filter(|folder| folder.join(".git").symlink_metadata().is_ok())
-            .find_map(|folder| Repository::at(git, folder, user));
+            .find_map(|folder| EnclosingRepository::at(git, folder, user));
         let toplevel = repository.as_ref().map_or_else(|| project.clone(), |found| found.toplevel.clone());
         Ok(Self { project, toplevel, repository })
     }
@@ -183,7 +183,7 @@ pub(crate) fn foreign_repository(project: &Path) -> Option<PathBuf> {
     (!is_own(&git, top, &dot_git)).then_some(dot_git)
 }
 
-impl Repository {
+impl EnclosingRepository {
     /// The one of a work tree; `None` where git cannot use it.
     pub(super) fn at(git: &Git, toplevel: &Path, user: &UserFolders) -> Option<Self> {
         let dot_git = toplevel.join(".git");
@@ -256,7 +256,7 @@ impl Repository {
     }
 
     /// A question to git about this repository: the only ones for which its configuration is read.
-    pub(super) fn ask(&self, git: &Git, doing: &'static str) -> Ask {
+    pub(super) fn ask(&self, git: &Git, doing: &'static str) -> GitQuery {
         git.ask(doing)
             .env("GIT_DIR", &self.dot_git)
             .env("GIT_WORK_TREE", &self.toplevel)

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use super::error::CheckpointError;
 use super::listing::{TreePath, is_plain};
-use super::snapshot::EntryKind;
+use super::snapshot::TreeEntryKind;
 
 /// What a file is called while it is written.
 const TEMPORARY: &str = ".rawko-restored";
@@ -50,11 +50,11 @@ impl Restorer {
     pub(super) fn put(
         &self,
         path: &[u8],
-        kind: EntryKind,
+        kind: TreeEntryKind,
         mode: Option<u32>,
         content: &[u8],
     ) -> Result<(), InTheWay> {
-        let (folder, leaf) = self.folder_of(path, Missing::Make)?;
+        let (folder, leaf) = self.folder_of(path, MissingFolder::Make)?;
         let folder = folder.as_ref().unwrap_or(&self.root);
         let old = match statat(folder, leaf, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Some((FileType::from_raw_mode(stat.st_mode), stat.st_mode)),
@@ -62,13 +62,13 @@ impl Restorer {
             Err(errno) => return Err(errno.to_string()),
         };
         match old {
-            Some((FileType::Directory, _)) if kind == EntryKind::Folder => return Ok(()),
+            Some((FileType::Directory, _)) if kind == TreeEntryKind::Folder => return Ok(()),
             Some((FileType::Directory, _)) => unlinkat(folder, leaf, AtFlags::REMOVEDIR)
                 .map_err(|_| "a folder is in its place, with files that were not kept".to_owned())?,
             Some((FileType::RegularFile | FileType::Symlink, _)) | None => {}
             Some(_) => return Err("something that is no file is in its place".to_owned()),
         }
-        if kind == EntryKind::Folder {
+        if kind == TreeEntryKind::Folder {
             if old.is_some() {
                 unlinkat(folder, leaf, AtFlags::empty()).map_err(|errno| errno.to_string())?;
             }
@@ -77,8 +77,8 @@ impl Restorer {
         let old_mode = old.filter(|(kind, _)| *kind == FileType::RegularFile).map(|(_, mode)| mode & 0o777);
         // Read permissions stay where the mode was not kept; the executable bit is the one that was.
         let mode = mode.or(old_mode.map(|mode| match kind {
-            EntryKind::Executable => mode | ((mode & 0o444) >> 2),
-            EntryKind::File | EntryKind::Link | EntryKind::Folder => mode & !0o111,
+            TreeEntryKind::Executable => mode | ((mode & 0o444) >> 2),
+            TreeEntryKind::File | TreeEntryKind::Link | TreeEntryKind::Folder => mode & !0o111,
         }));
         let place = |staging: &OwnedFd| {
             let _ = unlinkat(staging, TEMPORARY, AtFlags::empty());
@@ -99,16 +99,16 @@ impl Restorer {
 
     /// Writes a file or makes an empty folder in a project that no one else uses yet, where nothing is at the path: at
     /// once in its place. Files that are all made in one folder first take a file system long to find room for.
-    pub(super) fn put_new(&self, path: &[u8], kind: EntryKind, content: &[u8]) -> Result<(), InTheWay> {
-        let (folder, leaf) = self.folder_of(path, Missing::Make)?;
+    pub(super) fn put_new(&self, path: &[u8], kind: TreeEntryKind, content: &[u8]) -> Result<(), InTheWay> {
+        let (folder, leaf) = self.folder_of(path, MissingFolder::Make)?;
         let folder = folder.as_ref().unwrap_or(&self.root);
         let made = match kind {
-            EntryKind::Folder => match mkdirat(folder, leaf, Mode::from_raw_mode(0o777)) {
+            TreeEntryKind::Folder => match mkdirat(folder, leaf, Mode::from_raw_mode(0o777)) {
                 // For its contents.
                 Ok(()) | Err(Errno::EXIST) => Ok(()),
                 Err(errno) => Err(errno.into()),
             },
-            EntryKind::File | EntryKind::Executable | EntryKind::Link => {
+            TreeEntryKind::File | TreeEntryKind::Executable | TreeEntryKind::Link => {
                 write(folder, leaf, kind, None, content)
             }
         };
@@ -119,15 +119,15 @@ impl Restorer {
     pub(super) fn take(
         &self,
         path: &[u8],
-        kind: EntryKind,
+        kind: TreeEntryKind,
         is_kept: &dyn Fn(&[u8]) -> bool,
     ) -> Result<(), InTheWay> {
-        let (folder, leaf) = match self.folder_of(path, Missing::Leave) {
+        let (folder, leaf) = match self.folder_of(path, MissingFolder::Leave) {
             Ok(found) => found,
             Err(_) if !self.is_there(path) => return Ok(()),
             Err(why) => return Err(why),
         };
-        let flags = if kind == EntryKind::Folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
+        let flags = if kind == TreeEntryKind::Folder { AtFlags::REMOVEDIR } else { AtFlags::empty() };
         match unlinkat(folder.as_ref().unwrap_or(&self.root), leaf, flags) {
             Ok(()) | Err(Errno::NOENT) => {}
             Err(Errno::NOTEMPTY | Errno::EXIST) => return Err("there is something in it now".to_owned()),
@@ -140,7 +140,7 @@ impl Restorer {
             if is_kept(above) {
                 break;
             }
-            let Ok((folder, leaf)) = self.folder_of(above, Missing::Leave) else { break };
+            let Ok((folder, leaf)) = self.folder_of(above, MissingFolder::Leave) else { break };
             if unlinkat(folder.as_ref().unwrap_or(&self.root), leaf, AtFlags::REMOVEDIR).is_err() {
                 break;
             }
@@ -156,7 +156,7 @@ impl Restorer {
     fn folder_of<'p>(
         &self,
         path: &'p [u8],
-        missing: Missing,
+        missing: MissingFolder,
     ) -> Result<(Option<OwnedFd>, &'p [u8]), InTheWay> {
         if !is_plain(path) {
             return Err("it is no path below the project".to_owned());
@@ -176,15 +176,15 @@ impl Restorer {
 fn write(
     folder: &OwnedFd,
     name: &[u8],
-    kind: EntryKind,
+    kind: TreeEntryKind,
     mode: Option<u32>,
     content: &[u8],
 ) -> std::io::Result<()> {
-    if kind == EntryKind::Link {
+    if kind == TreeEntryKind::Link {
         return Ok(symlinkat(OsStr::from_bytes(content), folder, name)?);
     }
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let most = if kind == EntryKind::Executable { 0o777 } else { 0o666 };
+    let most = if kind == TreeEntryKind::Executable { 0o777 } else { 0o666 };
     let mut file = File::from(openat(folder, name, flags, Mode::from_raw_mode(most))?);
     file.write_all(content)?;
     match mode {
@@ -195,14 +195,14 @@ fn write(
 
 /// What to do about a missing folder.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Missing {
+enum MissingFolder {
     Make,
     Leave,
 }
 
-fn enter(at: &OwnedFd, name: &[u8], missing: Missing) -> Result<OwnedFd, InTheWay> {
+fn enter(at: &OwnedFd, name: &[u8], missing: MissingFolder) -> Result<OwnedFd, InTheWay> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    if missing == Missing::Make {
+    if missing == MissingFolder::Make {
         match mkdirat(at, name, Mode::from_raw_mode(0o777)) {
             Ok(()) | Err(Errno::EXIST) => {}
             Err(errno) => return Err(errno.to_string()),

@@ -13,15 +13,15 @@ use std::path::Path;
 use serde::Serialize;
 
 use super::error::CheckpointError;
-use super::history::{Changed, History, WholeTree};
+use super::history::{ChangeAuthor, History, WholeTree};
 use super::listing::{TreeListing, TreePath};
-use super::message::Message;
+use super::message::CommitMessage;
 use super::objects;
 use super::own::create_folder;
 use super::restore::{InTheWay, Restorer, shown};
 use super::rules::is_rule;
-use super::snapshot::{EntryKind, Snapshot, TreeEntry};
-use super::store::{Store, ToKeep};
+use super::snapshot::{Snapshot, TreeEntry, TreeEntryKind};
+use super::store::{Store, TreeToKeep};
 use super::{Checkpoint, Checkpoints, REWIND, number};
 use crate::journal::{JournalError, SessionLock, SessionStatus, SessionStore};
 use rawko_tools::temporary;
@@ -127,7 +127,7 @@ impl Checkpoints {
         let listing = store.list(&also)?;
         let plan = self.plan(&store, &kept, &to, &listing, extent)?;
         let name = next_rewind(&kept);
-        let id = store.keep(&name, &ToKeep::before(listing, &to.id), None)?;
+        let id = store.keep(&name, &TreeToKeep::before(listing, &to.id), None)?;
         let before = Checkpoint { name, id };
         let by_others = plan.by_others.iter().map(shown).collect();
         let more = plan.more;
@@ -186,32 +186,32 @@ impl Checkpoints {
         for path in history.differences() {
             let changed = match extent {
                 Extent::Session => history.changed(&path),
-                Extent::Everything => Changed::BySession,
+                Extent::Everything => ChangeAuthor::BySession,
             };
             let entry = history.target.entries().get(&path);
-            if changed != Changed::BySession {
+            if changed != ChangeAuthor::BySession {
                 others.insert(path.clone(), entry.is_some());
             }
             match (changed, entry) {
-                (Changed::ByOthers, _) => drop(plan.by_others.insert(path)),
-                (Changed::ByBoth, _) => {
+                (ChangeAuthor::ByOthers, _) => drop(plan.by_others.insert(path)),
+                (ChangeAuthor::ByBoth, _) => {
                     let why = "the session changed it, and somebody else did since";
                     plan.left_alone.insert(path, why.to_owned());
                 }
-                (Changed::Unclear, _) => {
+                (ChangeAuthor::Unclear, _) => {
                     let why = "changed after the last record of the session, which was killed: by its last command or by \
                                somebody else";
                     plan.left_alone.insert(path, why.to_owned());
                 }
-                (Changed::BySession, Some(entry)) => match listing.skipped.get(&path) {
+                (ChangeAuthor::BySession, Some(entry)) => match listing.skipped.get(&path) {
                     Some(why) => {
                         plan.left_alone.insert(path, format!("what is there now cannot be kept: {why}"));
                     }
                     None => drop(plan.put.insert(path, entry.clone())),
                 },
-                (Changed::BySession, None) => {
+                (ChangeAuthor::BySession, None) => {
                     let kind =
-                        history.present.entries().get(&path).map_or(EntryKind::File, |entry| entry.kind);
+                        history.present.entries().get(&path).map_or(TreeEntryKind::File, |entry| entry.kind);
                     if history.target.at(&path).is_some() {
                         // It was a folder with something in it, which may not come back itself.
                         plan.make.insert(path.clone());
@@ -220,7 +220,8 @@ impl Checkpoints {
                 }
             }
         }
-        let files = plan.take.iter().filter(|(_, kind)| **kind != EntryKind::Folder).map(|(path, _)| path);
+        let files =
+            plan.take.iter().filter(|(_, kind)| **kind != TreeEntryKind::Folder).map(|(path, _)| path);
         let new = others.iter().filter(|(_, is_kept)| !**is_kept).map(|(path, _)| path);
         let was_there = not_kept(store, to, listing, &history, files.chain(new).cloned().collect())?;
         plan.more = More {
@@ -242,7 +243,7 @@ impl Checkpoints {
             .flat_map(|path| folders_above(path))
             .filter(|folder| match extent {
                 _ if history.target.at(folder).is_some() => true,
-                Extent::Session => history.changed(folder) != Changed::BySession,
+                Extent::Session => history.changed(folder) != ChangeAuthor::BySession,
                 Extent::Everything => false,
             })
             .collect();
@@ -262,7 +263,7 @@ fn not_kept(
     if candidates.is_empty() {
         return Ok(BTreeMap::new());
     }
-    let Message { not_kept, gone, .. } = store.message(&to.id)?;
+    let CommitMessage { not_kept, gone, .. } = store.message(&to.id)?;
     let ignored = store.ignored_by(&rules(store, &history.target)?, &candidates, listing)?;
     let why = |path: &TreePath| {
         let begin = format!("{} (", path.escape_ascii());
@@ -279,7 +280,8 @@ fn not_kept(
 
 /// The lists of what is ignored that a kept tree has.
 fn rules<'a>(store: &Store, tree: &'a WholeTree) -> Result<Vec<(&'a TreePath, Vec<u8>)>, CheckpointError> {
-    let is_list = |(path, entry): &(&TreePath, &TreeEntry)| is_rule(path) && entry.kind != EntryKind::Folder;
+    let is_list =
+        |(path, entry): &(&TreePath, &TreeEntry)| is_rule(path) && entry.kind != TreeEntryKind::Folder;
     let (paths, ids): (Vec<&TreePath>, Vec<&str>) =
         tree.entries().iter().filter(is_list).map(|(path, entry)| (path, entry.id.as_str())).unzip();
     Ok(paths.into_iter().zip(store.objects().contents(&ids)?).collect())
@@ -306,7 +308,7 @@ struct RewindPlan {
     /// Files to write, links and empty folders to make.
     put: Snapshot,
     /// What to remove.
-    take: BTreeMap<TreePath, EntryKind>,
+    take: BTreeMap<TreePath, TreeEntryKind>,
     /// Folders to make where something was removed.
     make: BTreeSet<TreePath>,
     /// Folders that stay where they become empty.
@@ -337,7 +339,7 @@ fn carry_out(store: &Store, plan: RewindPlan) -> Result<Done, CheckpointError> {
         }
     }
     for path in plan.make {
-        if let Err(why) = restorer.put(&path, EntryKind::Folder, None, &[]) {
+        if let Err(why) = restorer.put(&path, TreeEntryKind::Folder, None, &[]) {
             done.left_alone.insert(path, why);
         }
     }
@@ -354,13 +356,13 @@ fn carry_out(store: &Store, plan: RewindPlan) -> Result<Done, CheckpointError> {
             first || bytes <= PIECE
         });
         let (piece, later) = rest.split_at(fits.count());
-        let with_content = || piece.iter().filter(|(_, entry)| entry.kind != EntryKind::Folder);
+        let with_content = || piece.iter().filter(|(_, entry)| entry.kind != TreeEntryKind::Folder);
         let ids: Vec<&str> = with_content().map(|(_, entry)| entry.id.as_str()).collect();
         let mut contents = store.objects().each(&ids)?.into_iter();
         for (path, entry) in piece {
             let content = match entry.kind {
-                EntryKind::Folder => Ok(Vec::new()),
-                EntryKind::File | EntryKind::Executable | EntryKind::Link => {
+                TreeEntryKind::Folder => Ok(Vec::new()),
+                TreeEntryKind::File | TreeEntryKind::Executable | TreeEntryKind::Link => {
                     contents.next().unwrap_or_else(|| Ok(Vec::new()))
                 }
             };

@@ -9,7 +9,7 @@ use super::listing::TreePath;
 use super::place::{UserFolders, WorkTree};
 use super::restore::Restorer;
 use super::scratch::{Scratch, read_list, user_exclude};
-use super::snapshot::EntryKind;
+use super::snapshot::TreeEntryKind;
 
 /// Name of the files that say what is ignored.
 const NAME: &str = ".gitignore";
@@ -49,7 +49,7 @@ pub(super) fn ignored(
     let restorer = Restorer::new(&project, scratch.path())?;
     for (path, content) in rules {
         // A path that cannot be written here cannot be in the project either.
-        let _ = restorer.put(path, EntryKind::File, None, content);
+        let _ = restorer.put(path, TreeEntryKind::File, None, content);
     }
     scratch.exclude(place)?;
     scratch.exclude_also(PROBE)?;

@@ -2,7 +2,8 @@
 //!
 //! Everything that reads or writes trees goes through one of these, with the real objects beside it. Its configuration
 //! and attributes are rawko's, so that content is kept byte for byte whatever `.gitattributes` says, and nothing that
-//! a repository configures has any say. The one exception is [`Repository::ask`](super::place::Repository::ask).
+//! a repository configures has any say. The one exception is
+//! [`EnclosingRepository::ask`](super::place::EnclosingRepository::ask).
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rawko_tools::read_regular;
 
 use super::error::CheckpointError;
-use super::git::{Ask, Git};
+use super::git::{Git, GitQuery};
 use super::place::{ObjectFormat, UserFolders, WorkTree};
 use rawko_tools::temporary::{self, TemporaryFolder};
 
@@ -78,7 +79,13 @@ impl Scratch {
     }
 
     /// A question that reads objects from `objects` and the `alternates`, and writes to `objects`.
-    pub(super) fn ask(&self, git: &Git, doing: &'static str, objects: &Path, alternates: &[PathBuf]) -> Ask {
+    pub(super) fn ask(
+        &self,
+        git: &Git,
+        doing: &'static str,
+        objects: &Path,
+        alternates: &[PathBuf],
+    ) -> GitQuery {
         let no_attributes = match self.format {
             ObjectFormat::Sha1 => "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
             ObjectFormat::Sha256 => "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",

@@ -10,7 +10,7 @@ pub(super) type Snapshot = BTreeMap<TreePath, TreeEntry>;
 /// One file of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TreeEntry {
-    pub(super) kind: EntryKind,
+    pub(super) kind: TreeEntryKind,
     /// Names the content.
     pub(super) id: String,
     /// The permissions of a file, where they are known.
@@ -37,7 +37,7 @@ pub(super) fn same(a: Option<&TreeEntry>, b: Option<&TreeEntry>) -> bool {
 
 /// The kind of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum EntryKind {
+pub(super) enum TreeEntryKind {
     /// A regular file.
     File,
     /// One that can be executed.
@@ -48,7 +48,7 @@ pub(super) enum EntryKind {
     Folder,
 }
 
-impl EntryKind {
+impl TreeEntryKind {
     /// As git writes it.
     pub(super) fn mode(self) -> &'static str {
         match self {
@@ -86,7 +86,7 @@ impl TreeContent {
             Some((mode, name.to_vec(), id))
         };
         while let Some((mode, name, id)) = next() {
-            match EntryKind::of_mode(mode) {
+            match TreeEntryKind::of_mode(mode) {
                 _ if !is_plain(&name) => {}
                 Some(kind) => content.files.push((name, TreeEntry { kind, id, mode: None })),
                 None if mode == "40000" => content.trees.push((name, id)),

@@ -10,15 +10,15 @@ use rawko_tools::project_files;
 use super::error::CheckpointError;
 use super::git::Git;
 use super::history::WholeTree;
-use super::known::Known;
+use super::known::TreeCache;
 use super::listing::{self, Never, TreeListing, TreePath};
-use super::message::{Message, tree_of};
+use super::message::{CommitMessage, tree_of};
 use super::nested::{below, below_of};
 use super::objects::Objects;
 use super::own::{self, SessionIndex};
 use super::place::{self, ObjectFormat, UserFolders, WorkTree};
 use super::scratch::Scratch;
-use super::snapshot::{EntryKind, Snapshot, TreeEntry};
+use super::snapshot::{Snapshot, TreeEntry, TreeEntryKind};
 use super::{Checkpoint, Checkpoints, folders, rules};
 use crate::clock::now;
 
@@ -36,7 +36,7 @@ pub(super) struct Store {
     never: Never,
     user: UserFolders,
     looked: Arc<OnceLock<()>>,
-    known: Known,
+    known: TreeCache,
 }
 
 impl Store {
@@ -138,18 +138,19 @@ impl Store {
     pub(super) fn keep(
         &self,
         name: &str,
-        tree: &ToKeep<'_>,
+        tree: &TreeToKeep<'_>,
         forget: Option<&str>,
     ) -> Result<String, CheckpointError> {
         let objects = self.objects();
         let index = SessionIndex::of(&self.folder, &self.known)?;
         let mut folders = self.empty_folders(&tree.listing);
-        let not_seen =
-            |entry: &Option<TreeEntry>| entry.as_ref().is_some_and(|entry| entry.kind == EntryKind::Folder);
+        let not_seen = |entry: &Option<TreeEntry>| {
+            entry.as_ref().is_some_and(|entry| entry.kind == TreeEntryKind::Folder)
+        };
         folders.retain(|path| !tree.instead.contains_key(path));
         folders.extend(tree.instead.iter().filter(|(_, was)| not_seen(was)).map(|(path, _)| path.clone()));
         let killed = tree.killed;
-        let message = Message { killed, ..Message::of(&tree.listing, folders, now().0, tree.to) };
+        let message = CommitMessage { killed, ..CommitMessage::of(&tree.listing, folders, now().0, tree.to) };
         objects.keep(
             &Scratch::new(objects.format(), &self.place.project)?,
             name,
@@ -176,14 +177,17 @@ impl Store {
     }
 
     /// What was recorded beside a kept tree.
-    pub(super) fn message(&self, id: &str) -> Result<Message, CheckpointError> {
+    pub(super) fn message(&self, id: &str) -> Result<CommitMessage, CheckpointError> {
         self.objects().message(id)
     }
 
     /// What was recorded beside the kept trees, by their ids; of those that are still there.
-    pub(super) fn messages(&self, kept: &[Checkpoint]) -> Result<BTreeMap<String, Message>, CheckpointError> {
+    pub(super) fn messages(
+        &self,
+        kept: &[Checkpoint],
+    ) -> Result<BTreeMap<String, CommitMessage>, CheckpointError> {
         let commits = self.commits(kept)?.into_iter();
-        Ok(commits.map(|(id, commit)| (id, Message::read(&commit))).collect())
+        Ok(commits.map(|(id, commit)| (id, CommitMessage::read(&commit))).collect())
     }
 
     /// The commits of the kept trees, by their ids; of those that are still there.
@@ -253,7 +257,7 @@ impl Store {
 
 /// A tree that is to be kept: the files of a listing, but for some.
 #[derive(Debug)]
-pub(super) struct ToKeep<'a> {
+pub(super) struct TreeToKeep<'a> {
     pub(super) listing: TreeListing,
     /// What is kept at these paths instead of what is there.
     pub(super) instead: BTreeMap<TreePath, Option<TreeEntry>>,
@@ -263,7 +267,7 @@ pub(super) struct ToKeep<'a> {
     killed: bool,
 }
 
-impl<'a> ToKeep<'a> {
+impl<'a> TreeToKeep<'a> {
     pub(super) fn of(listing: TreeListing) -> Self {
         Self { listing, instead: BTreeMap::new(), to: None, killed: false }
     }
@@ -278,7 +282,7 @@ impl<'a> ToKeep<'a> {
         let mut listing = self.listing.clone();
         for (path, entry) in &instead {
             match entry {
-                Some(entry) if entry.kind != EntryKind::Folder => {
+                Some(entry) if entry.kind != TreeEntryKind::Folder => {
                     listing.files.insert(path.clone(), entry.mode)
                 }
                 Some(_) | None => listing.files.remove(path),

@@ -12,7 +12,7 @@ use super::Checkpoints;
 use super::error::CheckpointError;
 use super::gaps::Gaps;
 use super::listing::{TreeListing, TreePath};
-use super::place::{Repository, WorkTree};
+use super::place::{EnclosingRepository, WorkTree};
 use super::restore::Restorer;
 use super::scratch::Scratch;
 use super::snapshot::{Snapshot, TreeEntry};
@@ -147,7 +147,7 @@ pub(crate) struct GitFolders {
 }
 
 impl GitFolders {
-    fn of(repository: &Repository) -> Option<Self> {
+    fn of(repository: &EnclosingRepository) -> Option<Self> {
         let common = repository.objects.parent()?.to_owned();
         let dot_git = &repository.dot_git;
         let own = if dot_git.is_dir() {

@@ -32,7 +32,7 @@ type Time = (i64, i64);
 
 /// A file that was changed, or a folder in which something was removed or that was not looked through: its path ends in `/`.
 #[derive(Debug, PartialEq, Eq)]
-struct Changed {
+struct UnkeptChange {
     path: String,
     at: Time,
 }
@@ -58,8 +58,9 @@ impl Checkpoints {
         };
         let folders: Vec<&PathBuf> = folders.iter().filter(|folder| !holds_all(folder)).collect();
         // The comparison of the trees has judged the others.
-        let is_ignored = |it: &Changed| !kept_now.contains(it.path.as_bytes());
-        let later: Vec<Changed> = run_later(&store.place.project).into_iter().filter(is_ignored).collect();
+        let is_ignored = |it: &UnkeptChange| !kept_now.contains(it.path.as_bytes());
+        let later: Vec<UnkeptChange> =
+            run_later(&store.place.project).into_iter().filter(is_ignored).collect();
         if folders.is_empty() && later.is_empty() {
             return Ok(seen);
         }
@@ -73,17 +74,17 @@ impl Checkpoints {
         seen.runs_later.extend(later.into_iter().filter(|it| it.at >= run).map(|it| it.path));
         let changed = changed_since(&folders, &store.place.project, run, MAX_ENTRIES);
         seen.runs_later.extend(changed.iter().filter(|it| runs_later(&it.path)).map(|it| it.path.clone()));
-        let of_execution = |it: &&Changed| execution.is_some_and(|since| it.at >= since);
-        let by_execution: Vec<&Changed> = changed.iter().filter(of_execution).collect();
+        let of_execution = |it: &&UnkeptChange| execution.is_some_and(|since| it.at >= since);
+        let by_execution: Vec<&UnkeptChange> = changed.iter().filter(of_execution).collect();
         add(&mut seen.execution, &mut seen.execution_files, LISTED_OF_EXECUTION, &by_execution);
-        let by_run: Vec<&Changed> = changed.iter().collect();
+        let by_run: Vec<&UnkeptChange> = changed.iter().collect();
         add(&mut seen.run, &mut seen.files, LISTED, &by_run);
         seen.outside = (!changed.is_empty()).then(|| name_of(&changed));
         Ok(seen)
     }
 }
 
-fn add(figures: &mut DiffStat, files: &mut Vec<String>, most: usize, changed: &[&Changed]) {
+fn add(figures: &mut DiffStat, files: &mut Vec<String>, most: usize, changed: &[&UnkeptChange]) {
     figures.files = figures.files.saturating_add(u32::try_from(changed.len()).unwrap_or(u32::MAX));
     let names = changed.iter().map(|it| format!("{} {OUTSIDE}", one_line(&it.path)));
     figures.names.extend(names.take(NAMED.saturating_sub(figures.names.len())));
@@ -98,16 +99,16 @@ fn time_of(kept_at: u64) -> Time {
 }
 
 /// Names a state of what was changed.
-fn name_of(changed: &[Changed]) -> String {
+fn name_of(changed: &[UnkeptChange]) -> String {
     let mut hash = Sha256::new();
-    for Changed { path, at } in changed {
+    for UnkeptChange { path, at } in changed {
         hash.update(format!("{path}\0{at:?}\0"));
     }
     hex(&hash.finalize())
 }
 
 /// What was changed in `folders` since then, by path; at most `most` entries of each are looked at. The project is left out.
-fn changed_since(folders: &[&PathBuf], project: &Path, since: Time, most: usize) -> Vec<Changed> {
+fn changed_since(folders: &[&PathBuf], project: &Path, since: Time, most: usize) -> Vec<UnkeptChange> {
     let folders: BTreeSet<&Path> = folders.iter().map(|folder| folder.as_path()).collect();
     let mut changed = Vec::new();
     for root in &folders {
@@ -122,7 +123,7 @@ fn changed_since(folders: &[&PathBuf], project: &Path, since: Time, most: usize)
             let is_new = at >= since;
             let shown = path.to_string_lossy();
             if !found.is_dir() {
-                changed.extend(is_new.then(|| Changed { path: shown.into_owned(), at }));
+                changed.extend(is_new.then(|| UnkeptChange { path: shown.into_owned(), at }));
                 continue;
             }
             let mut inside: Vec<PathBuf> =
@@ -157,7 +158,7 @@ fn changed_since(folders: &[&PathBuf], project: &Path, since: Time, most: usize)
 }
 
 /// The files of the project that programs obey later, by their paths below it.
-fn run_later(project: &Path) -> Vec<Changed> {
+fn run_later(project: &Path) -> Vec<UnkeptChange> {
     let (mut found, mut entries) = (Vec::new(), 0);
     let mut open = vec![project.to_owned()];
     while let Some(folder) = open.pop() {
@@ -179,7 +180,7 @@ fn run_later(project: &Path) -> Vec<Changed> {
             if runs_later(inside)
                 && let Ok(metadata) = path.symlink_metadata()
             {
-                found.push(Changed { path: inside.to_owned(), at: changed_at(&metadata) });
+                found.push(UnkeptChange { path: inside.to_owned(), at: changed_at(&metadata) });
             }
         }
     }
@@ -188,8 +189,8 @@ fn run_later(project: &Path) -> Vec<Changed> {
 }
 
 /// A folder, as one that was changed is named.
-fn folder(path: &Path, at: Time) -> Changed {
-    Changed { path: format!("{}/", path.to_string_lossy().trim_end_matches('/')), at }
+fn folder(path: &Path, at: Time) -> UnkeptChange {
+    UnkeptChange { path: format!("{}/", path.to_string_lossy().trim_end_matches('/')), at }
 }
 
 fn changed_at(found: &Metadata) -> Time {
@@ -200,8 +201,8 @@ fn changed_at(found: &Metadata) -> Time {
 mod tests {
     use super::*;
 
-    fn paths(changed: &[Changed], root: &Path) -> Vec<String> {
-        let below = |it: &Changed| it.path.strip_prefix(root.to_str().unwrap()).unwrap().to_owned();
+    fn paths(changed: &[UnkeptChange], root: &Path) -> Vec<String> {
+        let below = |it: &UnkeptChange| it.path.strip_prefix(root.to_str().unwrap()).unwrap().to_owned();
         changed.iter().map(below).collect()
     }
 

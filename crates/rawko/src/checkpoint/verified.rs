@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 use super::error::CheckpointError;
 use super::git::THOROUGH;
 use super::listing::TreePath;
-use super::message::{Message, tree_of};
+use super::message::{CommitMessage, tree_of};
 use super::nested::below;
 use super::objects::Objects;
 use super::place::ObjectFormat;
@@ -20,7 +20,7 @@ use super::snapshot::{Snapshot, TreeContent};
 const MAX_ENTRIES: usize = 5_000_000;
 
 /// An object that is what its name says; else why there is none.
-type Found = Result<Object, CheckpointError>;
+type VerifiedObject = Result<Object, CheckpointError>;
 
 /// An object of git.
 #[derive(Debug, PartialEq, Eq)]
@@ -115,8 +115,8 @@ impl Objects<'_> {
     }
 
     /// What was recorded beside a kept tree.
-    pub(super) fn message(&self, id: &str) -> Result<Message, CheckpointError> {
-        Ok(Message::read(&self.commit(id)?))
+    pub(super) fn message(&self, id: &str) -> Result<CommitMessage, CheckpointError> {
+        Ok(CommitMessage::read(&self.commit(id)?))
     }
 
     /// A commit that keeps a tree.
@@ -151,7 +151,7 @@ impl Objects<'_> {
         Ok(found.into_iter().map(|found| found.map(|object| object.content)).collect())
     }
 
-    fn objects(&self, scratch: &Scratch, asked: &[&str]) -> Result<Vec<Found>, CheckpointError> {
+    fn objects(&self, scratch: &Scratch, asked: &[&str]) -> Result<Vec<VerifiedObject>, CheckpointError> {
         if asked.is_empty() {
             return Ok(Vec::new());
         }

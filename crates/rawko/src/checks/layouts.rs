@@ -32,7 +32,7 @@ fn check_in(folder: &str, programs: &[&str], files: &[(&str, &str)], expected: &
     for name in programs {
         write(&bin.join(name), EXECUTABLE);
     }
-    let machine = Machine {
+    let machine = UserEnvironment {
         path: Some(bin.into()),
         virtual_env: Some(project.join("active")),
         home: Some(scene.path().join("home")),
@@ -71,7 +71,7 @@ fn check(files: &[(&str, &str)], expected: &[&str]) {
 
 #[test]
 fn each_language_stands_together_and_names_what_it_needs() {
-    let table = Table::get();
+    let table = CheckTable::get();
     let groups: Vec<&str> =
         table.checks.chunk_by(|one, next| one.of == next.of).map(|rows| rows[0].of.as_str()).collect();
     let mut once = groups.clone();
@@ -293,7 +293,7 @@ fn the_projects_interpreter_is_used() {
         for (name, text) in [venv, tests, config, (".venv/pyvenv.cfg", settings.as_str())] {
             write(&project.join(name), text);
         }
-        let found = look(&project, &project, &Machine::default());
+        let found = look(&project, &project, &UserEnvironment::default());
         let missing = (!missing.is_empty()).then(|| "pytest".to_owned());
         assert_eq!(found[0].missing, missing, "{inherits}");
     }
@@ -485,7 +485,8 @@ fn a_pytest_with_an_interpreter_of_its_own_is_called_itself() {
         write(&scene.path().join(name), text);
     }
     let bins = ["usr/bin", "tools/bin"].map(|name| scene.path().join(name));
-    let machine = Machine { path: Some(std::env::join_paths(bins).unwrap()), ..Machine::default() };
+    let machine =
+        UserEnvironment { path: Some(std::env::join_paths(bins).unwrap()), ..UserEnvironment::default() };
     let command = || look(&project, &project, &machine).remove(0).command;
     assert_eq!(command(), "pytest -q");
     write(&scene.path().join("usr/lib/python3.12/site-packages/pytest/__init__.py"), "");

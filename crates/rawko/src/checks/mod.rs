@@ -21,10 +21,10 @@ use std::path::Path;
 use rawko_core::text::shell_word;
 use serde::Serialize;
 
-pub(crate) use place::Machine;
-use place::Place;
+use place::ProjectFolder;
+pub(crate) use place::UserEnvironment;
 use python::Tests;
-use table::{Row, TASKS, Table};
+use table::{CheckRow, CheckTable, TASKS};
 
 /// A command that verifies the project, and the file that names it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -43,13 +43,13 @@ pub struct FoundCommand {
 }
 
 /// Looks for commands from `folder` up to `project`. A folder that is outside of the project counts as the project itself.
-pub(crate) fn look(project: &Path, folder: &Path, machine: &Machine) -> Vec<FoundCommand> {
+pub(crate) fn look(project: &Path, folder: &Path, machine: &UserEnvironment) -> Vec<FoundCommand> {
     let Ok(project) = project.canonicalize() else { return Vec::new() };
     let folder = folder.canonicalize().ok().filter(|folder| folder.starts_with(&project));
     let folder = folder.as_deref().unwrap_or(&project);
     let mut found = Vec::new();
     for above in folder.ancestors().take_while(|above| above.starts_with(&project)) {
-        let here = commands_of(&Place::new(&project, above, machine));
+        let here = commands_of(&ProjectFolder::new(&project, above, machine));
         let is_decided = here.iter().any(FoundCommand::can_run);
         found.extend(here);
         if is_decided {
@@ -78,8 +78,8 @@ impl FoundCommand {
 }
 
 /// The commands of one folder: one for each language, or else one of a task runner.
-fn commands_of(place: &Place<'_>) -> Vec<FoundCommand> {
-    let rows = &Table::get().checks;
+fn commands_of(place: &ProjectFolder<'_>) -> Vec<FoundCommand> {
+    let rows = &CheckTable::get().checks;
     let tests = Tests::new(place);
     let mut found: Vec<FoundCommand> = rows
         .chunk_by(|one, next| one.of == next.of)
@@ -95,7 +95,7 @@ fn commands_of(place: &Place<'_>) -> Vec<FoundCommand> {
 }
 
 /// The command of the first row that fits. If something that it needs is missing, a later row may replace it.
-fn command_of(rows: &[Row], place: &Place<'_>, tests: &Tests<'_>) -> Option<FoundCommand> {
+fn command_of(rows: &[CheckRow], place: &ProjectFolder<'_>, tests: &Tests<'_>) -> Option<FoundCommand> {
     let mut first = None;
     for row in rows {
         let Some(fit) = row.fit(place, tests) else { continue };

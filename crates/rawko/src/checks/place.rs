@@ -31,7 +31,7 @@ const FOREIGN: [&str; 14] = [
 
 /// What of the user's environment has a say.
 #[derive(Debug, Default)]
-pub(crate) struct Machine {
+pub(crate) struct UserEnvironment {
     /// As in `PATH`.
     pub(crate) path: Option<OsString>,
     /// As in `VIRTUAL_ENV`.
@@ -40,7 +40,7 @@ pub(crate) struct Machine {
     pub(crate) home: Option<PathBuf>,
 }
 
-impl Machine {
+impl UserEnvironment {
     /// Where a program of that name is found.
     pub(super) fn program(&self, name: &str) -> Option<PathBuf> {
         let folders = self.path.as_deref().map(std::env::split_paths).into_iter().flatten();
@@ -57,15 +57,15 @@ pub(super) fn is_executable(path: &Path) -> bool {
 
 /// A folder in the project. Both are real paths.
 #[derive(Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct ProjectFolder<'a> {
     pub(super) project: &'a Path,
     pub(super) folder: &'a Path,
-    pub(super) machine: &'a Machine,
+    pub(super) machine: &'a UserEnvironment,
     below: OnceCell<Vec<String>>,
 }
 
-impl<'a> Place<'a> {
-    pub(super) fn new(project: &'a Path, folder: &'a Path, machine: &'a Machine) -> Self {
+impl<'a> ProjectFolder<'a> {
+    pub(super) fn new(project: &'a Path, folder: &'a Path, machine: &'a UserEnvironment) -> Self {
         Self { project, folder, machine, below: OnceCell::new() }
     }
 

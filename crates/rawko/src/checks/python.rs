@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use rawko_core::text::shell_word;
 
-use super::place::{Machine, Place, is_executable, is_file, read};
-use super::table::{PythonLock, Row, Table};
+use super::place::{ProjectFolder, UserEnvironment, is_executable, is_file, read};
+use super::table::{CheckRow, CheckTable, PythonLock};
 
 /// Most test files that are read.
 const MAX_FILES: usize = 500;
@@ -24,9 +24,9 @@ const INTERPRETERS: [&str; 2] = ["python3", "python"];
 
 /// What a place has of Python. Looked for once, when it is needed.
 pub(super) struct Tests<'a> {
-    place: &'a Place<'a>,
+    place: &'a ProjectFolder<'a>,
     found: OnceCell<Option<TestFiles>>,
-    environments: OnceCell<Vec<Environment>>,
+    environments: OnceCell<Vec<PythonEnvironment>>,
 }
 
 /// The tests of a folder.
@@ -43,7 +43,7 @@ pub(super) struct TestFiles {
 }
 
 /// An interpreter and what is installed for it.
-struct Environment {
+struct PythonEnvironment {
     /// How it is called.
     python: String,
     /// How its pytest is called.
@@ -62,7 +62,7 @@ enum Packages {
 }
 
 impl<'a> Tests<'a> {
-    pub(super) fn new(place: &'a Place<'a>) -> Self {
+    pub(super) fn new(place: &'a ProjectFolder<'a>) -> Self {
         Self { place, found: OnceCell::new(), environments: OnceCell::new() }
     }
 
@@ -84,7 +84,8 @@ impl<'a> Tests<'a> {
         let in_test_folder =
             |path: &str| path.split_once('/').is_some_and(|(top, _)| TEST_FOLDERS.contains(&top));
         let is_candidate = |path: &&String| is_project || in_test_folder(path) || !path.contains('/');
-        let mut paths = place.below().iter().filter(is_candidate).filter(|path| Named::of(path).is_some());
+        let mut paths =
+            place.below().iter().filter(is_candidate).filter(|path| PythonFileKind::of(path).is_some());
         let is_package = |folder: &str| is_file(&place.folder.join(folder).join("__init__.py"));
         classify(
             &mut paths.by_ref().take(MAX_FILES).map(|path| (path.as_str(), read(&place.folder.join(path)))),
@@ -94,13 +95,14 @@ impl<'a> Tests<'a> {
     }
 
     /// A row's command as the interpreter is called here, and what is not installed for it.
-    pub(super) fn spelt(&self, row: &Row) -> (String, Option<String>) {
+    pub(super) fn spelt(&self, row: &CheckRow) -> (String, Option<String>) {
         if !["{python}", "{pytest}", "{unittest}"].iter().any(|name| row.command.contains(name)) {
             return (row.command.clone(), None);
         }
         let environments = self.environments.get_or_init(|| environments(self.place));
-        let lacks =
-            |environment: &Environment| row.modules.iter().find(|module| !environment.has(module)).cloned();
+        let lacks = |environment: &PythonEnvironment| {
+            row.modules.iter().find(|module| !environment.has(module)).cloned()
+        };
         let chosen = environments.iter().find(|environment| lacks(environment).is_none());
         let chosen = chosen.or_else(|| environments.first());
         let missing = chosen.map_or_else(|| Some("python3".to_owned()), lacks);
@@ -117,14 +119,14 @@ impl<'a> Tests<'a> {
 
 /// Whether a folder is a project of Python: by its files, or because it has an interpreter of its own.
 fn is_python(folder: &Path) -> bool {
-    let table = Table::get();
+    let table = CheckTable::get();
     table.python_files.iter().any(|name| is_file(&folder.join(name)))
         || table.python_folders.iter().any(|name| interpreter(&folder.join(name)).is_some())
 }
 
 /// What the name of a file says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Named {
+enum PythonFileKind {
     /// pytest and unittest take it for a test.
     ForBoth,
     /// Only one of them does.
@@ -134,7 +136,7 @@ enum Named {
     Conftest,
 }
 
-impl Named {
+impl PythonFileKind {
     fn of(path: &str) -> Option<Self> {
         let stem = path.rsplit('/').next()?.strip_suffix(".py")?;
         match stem {
@@ -177,7 +179,7 @@ fn classify(
     is_package: &dyn Fn(&str) -> bool,
 ) -> Option<TestFiles> {
     let (mut has_conftest, mut unknown) = (false, None);
-    let mut of_unittest: Vec<(&str, Named)> = Vec::new();
+    let mut of_unittest: Vec<(&str, PythonFileKind)> = Vec::new();
     let for_pytest = |first: &str| TestFiles {
         first: first.to_owned(),
         is_for_pytest: true,
@@ -185,28 +187,30 @@ fn classify(
         starts: Vec::new(),
     };
     for (path, text) in files {
-        let (Some(named), Some(text)) = (Named::of(path), text) else { continue };
+        let (Some(named), Some(text)) = (PythonFileKind::of(path), text) else { continue };
         match named {
-            Named::Conftest => has_conftest = true,
-            Named::ForBoth | Named::ForPytest if is_written_for_pytest(&text) => {
+            PythonFileKind::Conftest => has_conftest = true,
+            PythonFileKind::ForBoth | PythonFileKind::ForPytest if is_written_for_pytest(&text) => {
                 return Some(for_pytest(path));
             }
             _ if is_written_for_unittest(&text) => of_unittest.push((path, named)),
-            Named::ForBoth | Named::ForPytest if counts(path) => unknown = unknown.or(Some(path)),
-            Named::ForBoth | Named::ForPytest | Named::ForUnittest => {}
+            PythonFileKind::ForBoth | PythonFileKind::ForPytest if counts(path) => {
+                unknown = unknown.or(Some(path));
+            }
+            PythonFileKind::ForBoth | PythonFileKind::ForPytest | PythonFileKind::ForUnittest => {}
         }
     }
     let Some((first, _)) = of_unittest.first() else { return unknown.map(for_pytest) };
-    let is_for_pytest = of_unittest.iter().any(|(_, named)| *named != Named::ForUnittest);
+    let is_for_pytest = of_unittest.iter().any(|(_, named)| *named != PythonFileKind::ForUnittest);
     if has_conftest && is_for_pytest {
         return Some(for_pytest(first));
     }
-    let files = |is_wanted: fn(Named) -> bool| {
+    let files = |is_wanted: fn(PythonFileKind) -> bool| {
         of_unittest.iter().filter(move |(_, named)| is_wanted(*named)).map(|(path, _)| *path)
     };
-    let mut starts = starts(files(|named| named != Named::ForPytest), is_package);
+    let mut starts = starts(files(|named| named != PythonFileKind::ForPytest), is_package);
     // Its own pattern does not have these.
-    let others = self::starts(files(|named| named == Named::ForPytest), is_package);
+    let others = self::starts(files(|named| named == PythonFileKind::ForPytest), is_package);
     starts.extend(others.into_iter().map(|start| format!("{start} -p '*_test.py'")));
     starts.truncate(MAX_STARTS);
     Some(TestFiles { first: (*first).to_owned(), is_for_pytest, is_unittest: true, starts })
@@ -238,8 +242,8 @@ fn starts<'f>(files: impl Iterator<Item = &'f str>, is_package: &dyn Fn(&str) ->
 }
 
 /// The interpreters of a place, the one to prefer first. That of the machine is the project's only where it has no other.
-fn environments(place: &Place<'_>) -> Vec<Environment> {
-    let table = Table::get();
+fn environments(place: &ProjectFolder<'_>) -> Vec<PythonEnvironment> {
+    let table = CheckTable::get();
     let mut found = Vec::new();
     for above in place.ancestors() {
         for name in &table.python_folders {
@@ -253,7 +257,7 @@ fn environments(place: &Place<'_>) -> Vec<Environment> {
         for lock in &table.python_locks {
             let Some(text) = read(&above.join(&lock.file)) else { continue };
             if place.has_program(&lock.program) {
-                found.push(Environment {
+                found.push(PythonEnvironment {
                     python: format!("{} python", lock.run),
                     pytest: format!("{} pytest", lock.run),
                     packages: Packages::Locked { text, lock },
@@ -274,7 +278,7 @@ fn interpreter(folder: &Path) -> Option<PathBuf> {
 }
 
 /// An environment in the project.
-fn own(place: &Place<'_>, folder: &Path) -> Option<Environment> {
+fn own(place: &ProjectFolder<'_>, folder: &Path) -> Option<PythonEnvironment> {
     let program = interpreter(folder)?;
     let above = place.ancestors().find(|above| folder.starts_with(above))?;
     let up = "../".repeat(place.folder.strip_prefix(above).ok()?.components().count());
@@ -282,11 +286,11 @@ fn own(place: &Place<'_>, folder: &Path) -> Option<Environment> {
     let mut sites = sites(folder);
     sites.extend(inherited(folder).iter().flat_map(|prefix| self::sites(prefix)));
     let packages = Packages::In { sites, programs: folder.join("bin") };
-    Some(Environment { pytest: format!("{python} -m pytest"), python, packages })
+    Some(PythonEnvironment { pytest: format!("{python} -m pytest"), python, packages })
 }
 
 /// The interpreter that is found by its name.
-fn of_machine(machine: &Machine) -> Option<Environment> {
+fn of_machine(machine: &UserEnvironment) -> Option<PythonEnvironment> {
     let (name, program) = INTERPRETERS.iter().find_map(|name| Some((*name, machine.program(name)?)))?;
     let prefix = |program: &Path| Some(program.parent()?.parent()?.to_owned());
     let own = prefix(&program)?;
@@ -308,7 +312,7 @@ fn of_machine(machine: &Machine) -> Option<Environment> {
         Some(_) | None => format!("{name} -m pytest"),
     };
     let packages = Packages::OfMachine { has_pytest: pytest.is_some(), sites };
-    Some(Environment { python: name.to_owned(), pytest: called, packages })
+    Some(PythonEnvironment { python: name.to_owned(), pytest: called, packages })
 }
 
 /// What an environment takes over from the interpreter that it was made with.
@@ -337,7 +341,7 @@ fn is_in(sites: &[PathBuf], module: &str) -> bool {
     sites.iter().any(|site| is_file(&site.join(module).join("__init__.py")))
 }
 
-impl Environment {
+impl PythonEnvironment {
     fn has(&self, module: &str) -> bool {
         match &self.packages {
             Packages::In { sites, programs } => is_in(sites, module) || is_executable(&programs.join(module)),

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use rawko_core::text::shell_word;
 
-use super::place::{Place, is_file, pattern, read};
+use super::place::{ProjectFolder, is_file, pattern, read};
 use super::python::Tests;
 use super::scripts::{is_recipe, is_rule, is_script, used_modules, value};
-use super::table::{PythonTests, Row, Sign};
+use super::table::{CheckRow, PythonTests, Sign};
 
 /// Most packages of a workspace that are looked at.
 const MAX_MEMBERS: usize = 500;
@@ -27,9 +27,9 @@ struct Seen {
     value: Option<(&'static str, String)>,
 }
 
-impl Row {
+impl CheckRow {
     /// Whether of each list of signs one is there.
-    pub(super) fn fit(&self, place: &Place<'_>, tests: &Tests<'_>) -> Option<Fit> {
+    pub(super) fn fit(&self, place: &ProjectFolder<'_>, tests: &Tests<'_>) -> Option<Fit> {
         let seen: Option<Vec<Seen>> =
             self.signs.iter().map(|signs| signs.iter().find_map(|sign| sign.seen(place, tests))).collect();
         let seen = seen?;
@@ -39,7 +39,7 @@ impl Row {
 }
 
 impl Sign {
-    fn seen(&self, place: &Place<'_>, tests: &Tests<'_>) -> Option<Seen> {
+    fn seen(&self, place: &ProjectFolder<'_>, tests: &Tests<'_>) -> Option<Seen> {
         let plain = |file: PathBuf| Seen { file, value: None };
         if let Some(kind) = self.tests {
             let found = tests.found()?;

@@ -8,11 +8,11 @@ use serde::Deserialize;
 /// language's own runner.
 pub(super) const TASKS: &str = "tasks";
 
-/// All that is known of projects.
+/// All that is known of projects: which have which checks.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct Table {
-    pub(super) checks: Vec<Row>,
+pub(super) struct CheckTable {
+    pub(super) checks: Vec<CheckRow>,
     /// Files that make a folder a project of Python.
     pub(super) python_files: Vec<String>,
     /// Folders that hold an interpreter of a project.
@@ -23,7 +23,7 @@ pub(super) struct Table {
 /// A command, and what a folder has in which it is run.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub(super) struct Row {
+pub(super) struct CheckRow {
     /// What it tests. Of the rows of one language, the first that fits is taken.
     pub(super) of: String,
     /// Of each list, one sign is there. The first one is named as the reason.
@@ -121,10 +121,10 @@ pub(super) struct PythonLock {
     pub(super) package: String,
 }
 
-impl Table {
+impl CheckTable {
     /// The built-in table.
     pub(super) fn get() -> &'static Self {
-        static TABLE: OnceLock<Table> = OnceLock::new();
+        static TABLE: OnceLock<CheckTable> = OnceLock::new();
         #[allow(clippy::expect_used, reason = "the text is a constant that the tests read")]
         TABLE.get_or_init(|| serde_json::from_str(include_str!("table.json")).expect("table.json is valid"))
     }

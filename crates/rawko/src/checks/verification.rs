@@ -6,7 +6,7 @@ use rawko_core::setup::{Setup, VerifySetup};
 use rawko_core::text::truncate;
 use serde::Serialize;
 
-use crate::checks::{FoundCommand, Machine, folder_of, look};
+use crate::checks::{FoundCommand, UserEnvironment, folder_of, look};
 use crate::config::{ConfigReport, Origin, ReportedSetting};
 use crate::setup::rawko::Rawko;
 
@@ -52,7 +52,7 @@ impl Rawko {
     /// The commands that are found from this folder of the tree upwards.
     fn found_from(&self, folder: &Path) -> Vec<FoundCommand> {
         let variable = |name: &str| (self.builder.environment)(name).filter(|value| !value.is_empty());
-        let machine = Machine {
+        let machine = UserEnvironment {
             path: variable("PATH").map(Into::into),
             virtual_env: variable("VIRTUAL_ENV").map(Into::into),
             home: variable("HOME").map(Into::into),

@@ -10,7 +10,7 @@ use rawko_core::policy::{BashFilterError, is_control_tool, is_mcp_tool, validate
 use serde_json::Value;
 
 use super::agent_file::AgentFile;
-use super::config_rules::{Known, missing_provider, permission_faults};
+use super::config_rules::{KnownNames, missing_provider, permission_faults};
 use super::diagnostic::{Diagnostic, printable};
 use super::nearest::nearest;
 
@@ -18,7 +18,7 @@ use super::nearest::nearest;
 const COMPLETE: &str = "complete";
 
 /// Checks all rules, and returns every violation.
-pub(super) fn check(agents: &[AgentFile], known: &Known<'_>) -> Vec<Diagnostic> {
+pub(super) fn check(agents: &[AgentFile], known: &KnownNames<'_>) -> Vec<Diagnostic> {
     let mut findings = Vec::new();
     // Between folders there is an order of precedence.
     let mut seen: HashMap<(Option<&Path>, &str), &AgentFile> = HashMap::new();
@@ -104,7 +104,7 @@ impl AgentRules<'_> {
         }
     }
 
-    fn tools(&mut self, agent: &AgentConfig, known: &Known<'_>) {
+    fn tools(&mut self, agent: &AgentConfig, known: &KnownNames<'_>) {
         if known.tools.is_empty() || !known.is_whole {
             return;
         }
@@ -160,7 +160,7 @@ impl AgentRules<'_> {
         }
     }
 
-    fn provider(&mut self, agent: &AgentConfig, known: &Known<'_>) {
+    fn provider(&mut self, agent: &AgentConfig, known: &KnownNames<'_>) {
         let missing = agent.provider.name.as_deref().and_then(|name| missing_provider(name, known));
         if let Some((message, help)) = missing {
             self.find("/provider/name", message, Some(help));

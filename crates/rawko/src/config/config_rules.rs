@@ -20,7 +20,7 @@ use crate::integrity::check_glob;
 const MAX_COMMAND: usize = 100_000;
 
 /// The names that rules may refer to.
-pub(super) struct Known<'a> {
+pub(super) struct KnownNames<'a> {
     /// Names of all agents, including those of broken files.
     pub(super) agents: &'a [&'a str],
     /// Names of rawko's and the embedder's tools. Empty: not known, so not checked.
@@ -36,7 +36,7 @@ pub(super) struct Known<'a> {
 }
 
 /// Checks all rules of `config`, which `layers` were merged into.
-pub(super) fn check(config: &Config, layers: &Layers, known: &Known<'_>) -> Vec<Diagnostic> {
+pub(super) fn check(config: &Config, layers: &Layers, known: &KnownNames<'_>) -> Vec<Diagnostic> {
     let mut rules = ConfigRules { layers, findings: Vec::new() };
     for (name, provider) in &config.provider.named {
         if !known.registered.contains(&name.as_str()) {
@@ -96,7 +96,7 @@ pub(super) fn check(config: &Config, layers: &Layers, known: &Known<'_>) -> Vec<
 }
 
 /// Message and help for a name that no provider has; `None` if one has it.
-pub(super) fn missing_provider(name: &str, known: &Known<'_>) -> Option<(String, String)> {
+pub(super) fn missing_provider(name: &str, known: &KnownNames<'_>) -> Option<(String, String)> {
     // A broken provider is reported where it is configured.
     if !known.is_whole
         || known.registered.contains(&name)

@@ -15,7 +15,7 @@ use super::agent_file::document;
 use super::agent_rules;
 use super::claim::Claim;
 use super::claims;
-use super::config_rules::{self, Known};
+use super::config_rules::{self, KnownNames};
 use super::diagnostic::{ConfigErrors, Diagnostic};
 use super::fingerprint::Fingerprint;
 use super::layers::{FileLayer, Layers, Provenance};
@@ -133,7 +133,7 @@ impl Loader<'_> {
         names.extend(found.chain(agents.translated.iter().map(|(agent, _)| agent.name.as_str())));
         names.sort_unstable();
         names.dedup();
-        let known = Known {
+        let known = KnownNames {
             agents: &names,
             tools: self.options.known_tools,
             custom_tools: &layers.names_in("/tools"),

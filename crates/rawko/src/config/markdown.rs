@@ -5,7 +5,7 @@
 
 /// The parts of a Markdown agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Parts<'a> {
+pub(super) struct AgentDocument<'a> {
     /// The YAML between the two `---` lines.
     pub(super) front: &'a str,
     /// The first line of the front matter in the file, from 0.
@@ -33,7 +33,7 @@ pub(super) struct NoFrontMatter {
     pub(super) help: &'static str,
 }
 
-pub(super) fn split(text: &str) -> Result<Parts<'_>, NoFrontMatter> {
+pub(super) fn split(text: &str) -> Result<AgentDocument<'_>, NoFrontMatter> {
     let (front, body, body_line) = front_matter(text)?;
     let lines: Vec<MarkdownLine<'_>> = lines(body).collect();
     let section = |name: &str| {
@@ -60,7 +60,7 @@ pub(super) fn split(text: &str) -> Result<Parts<'_>, NoFrontMatter> {
             (join(&kept), title.map_or(0, |n| n + 1))
         }
     };
-    Ok(Parts {
+    Ok(AgentDocument {
         front,
         front_line: 1,
         prompt,

@@ -79,7 +79,7 @@ pub(crate) use mcp::expand;
 pub use mcp::{LoadedServer, McpPermissions, McpSection, McpServer};
 pub use model::{
     AgentsSection, ArbiterConfig, BuiltinAgents, CacheConfig, CachePoints, Config, Constraints, CustomTool,
-    MemoryConfig, ProviderConfig, ProviderSection, ProviderType, TimeoutConfig, Version,
+    FormatVersion, MemoryConfig, ProviderConfig, ProviderSection, ProviderType, TimeoutConfig,
 };
 pub use notify::{NotifyConfig, NotifyOn};
 pub use observability::{ObservabilityConfig, OtlpProtocol};
@@ -94,7 +94,7 @@ pub use source::{ProjectFile, Scope};
 pub(crate) use team::own_skills;
 pub use team::{AgentSource, LoadedAgent};
 pub use time_limit::TimeLimit;
-pub use trust::{ChangedFile, FileChange, NO_CONFIGURATION, TrustError, TrustStore};
+pub use trust::{ChangeSinceTrust, ChangedFile, NO_CONFIGURATION, TrustError, TrustStore};
 pub use verify::VerifyConfig;
 pub use web::{BraveConfig, SearchConfig, WebConfig};
 pub(crate) use yaml::{escape, yaml_value};

@@ -35,7 +35,7 @@ use super::web::WebConfig;
 #[schemars(title = "rawko configuration")]
 pub struct Config {
     /// Version of the file format.
-    pub version: Version,
+    pub version: FormatVersion,
     /// The providers of model answers.
     pub provider: ProviderSection,
     /// The arbiter, which decides which agent works next.
@@ -94,9 +94,9 @@ impl Default for SecretsConfig {
 
 /// The version of the file format: 1.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Version;
+pub struct FormatVersion;
 
-impl JsonSchema for Version {
+impl JsonSchema for FormatVersion {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Version".into()
     }
@@ -106,13 +106,13 @@ impl JsonSchema for Version {
     }
 }
 
-impl Serialize for Version {
+impl Serialize for FormatVersion {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_u8(1)
     }
 }
 
-impl<'de> Deserialize<'de> for Version {
+impl<'de> Deserialize<'de> for FormatVersion {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let value = Value::deserialize(deserializer)?;
         if value.as_f64() == Some(1.0) || matches!(value.as_str(), Some("1" | "1.0")) {

@@ -75,13 +75,13 @@ pub struct ChangedFile {
     /// Its name, relative to the folder.
     pub path: String,
     /// What became of it.
-    pub change: FileChange,
+    pub change: ChangeSinceTrust,
 }
 
-/// How a file changed.
+/// How a file changed since its folder was trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum FileChange {
+pub enum ChangeSinceTrust {
     /// It was not there.
     New,
     /// It has another content.
@@ -162,9 +162,9 @@ impl TrustStore {
         let names: BTreeSet<&String> = before.keys().chain(now.keys()).collect();
         let changes = names.into_iter().filter_map(|name| {
             let change = match (before.get(name), now.get(name)) {
-                (None, _) => FileChange::New,
-                (_, None) => FileChange::Gone,
-                (before, now) if before != now => FileChange::Changed,
+                (None, _) => ChangeSinceTrust::New,
+                (_, None) => ChangeSinceTrust::Gone,
+                (before, now) if before != now => ChangeSinceTrust::Changed,
                 _ => return None,
             };
             Some(ChangedFile { path: name.clone(), change })
@@ -347,7 +347,7 @@ mod tests {
         let (state, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let store = TrustStore::new(state.path());
         let file = |path: &str, text: &str| ProjectFile { path: path.into(), text: text.into() };
-        let check = |files: &[ProjectFile], expected: &[(&str, FileChange)]| {
+        let check = |files: &[ProjectFile], expected: &[(&str, ChangeSinceTrust)]| {
             let found = store.changed(folder.path(), files).unwrap();
             let found: Vec<_> = found.iter().map(|file| (file.path.as_str(), file.change)).collect();
             assert_eq!(found, expected);
@@ -357,7 +357,10 @@ mod tests {
         store.trust(folder.path(), "x", &first).unwrap();
         check(&first, &[]);
         let later = [file("a", "1"), file("b", "2"), file("d", "1")];
-        check(&later, &[("b", FileChange::Changed), ("c", FileChange::Gone), ("d", FileChange::New)]);
+        check(
+            &later,
+            &[("b", ChangeSinceTrust::Changed), ("c", ChangeSinceTrust::Gone), ("d", ChangeSinceTrust::New)],
+        );
         // Of too many files only that something changed is known.
         let many: Vec<ProjectFile> = (0..=MAX_FILES).map(|n| file(&n.to_string(), "")).collect();
         store.trust(folder.path(), "y", &many).unwrap();

@@ -46,7 +46,7 @@ pub(crate) fn yaml_value(text: &str) -> Option<Value> {
 impl Document {
     /// Parses `text`, whose first line is line `first_line` (from 0) of its file. An empty text is an empty mapping.
     pub(super) fn parse(text: &str, first_line: usize) -> Result<Self, Vec<YamlError>> {
-        let mut builder = Builder { first_line, ..Builder::default() };
+        let mut builder = NodeBuilder { first_line, ..NodeBuilder::default() };
         let outcome = builder.run(text);
         let mut errors = builder.errors;
         errors.extend(outcome.err());
@@ -147,7 +147,7 @@ enum NodeKind {
 }
 
 /// A mapping or list that is not closed yet.
-struct Open {
+struct OpenCollection {
     anchor: usize,
     node: Node,
     key: Option<(String, Position)>,
@@ -156,10 +156,10 @@ struct Open {
 }
 
 #[derive(Default)]
-struct Builder {
+struct NodeBuilder {
     /// Lines before the text in its file.
     first_line: usize,
-    open: Vec<Open>,
+    open: Vec<OpenCollection>,
     anchors: HashMap<usize, Node>,
     nodes: usize,
     documents: usize,
@@ -167,7 +167,7 @@ struct Builder {
     errors: Vec<YamlError>,
 }
 
-impl Builder {
+impl NodeBuilder {
     fn run(&mut self, text: &str) -> Result<(), YamlError> {
         for event in Parser::new_from_str(text) {
             match event {
@@ -250,7 +250,12 @@ impl Builder {
             let help = "put quotes around it if it should be a string";
             return Err(YamlError::new(place, "a key must be a string, not a list or a mapping", Some(help)));
         }
-        self.open.push(Open { anchor, node: Node { place, size: 1, kind }, key: None, keys: HashMap::new() });
+        self.open.push(OpenCollection {
+            anchor,
+            node: Node { place, size: 1, kind },
+            key: None,
+            keys: HashMap::new(),
+        });
         Ok(())
     }
 

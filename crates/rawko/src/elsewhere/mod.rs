@@ -17,7 +17,7 @@ use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, Stamped};
 use rawko_tools::FileTracker;
 use tokio::sync::mpsc;
 
-use crate::channel::control::Signal;
+use crate::channel::control::DriverMessage;
 use crate::clock::now;
 use crate::error::Error;
 use crate::journal::{Folded, JournalError, JournalHeader, JournalWriter, Record, SeenByAgent, fold};
@@ -246,7 +246,7 @@ impl EffectPerformer {
                 biased;
                 answer = &mut performed => break answer?,
                 Some(signal) = inbox.recv() => {
-                    if let Signal::Progress(event) = signal {
+                    if let DriverMessage::Progress(event) = signal {
                         progress(event);
                     }
                 }

@@ -109,7 +109,7 @@ impl Interview {
             let Some(reserved) = self.reserve(asking.conversation().estimated_tokens(), limit) else {
                 return (TrialResult::NotTried, used);
             };
-            let CallResult { message, usage, is_cut } =
+            let ModelResponse { message, usage, is_cut } =
                 answer(session.as_mut(), asking.request(purpose.clone(), &choice)).await;
             self.settle(reserved, usage.as_ref());
             used += usage.unwrap_or_default();
@@ -175,24 +175,24 @@ pub(super) async fn all(
     trials
 }
 
-/// The result of one call.
-struct CallResult {
+/// What came of one call to a model.
+struct ModelResponse {
     message: Result<Message, ErrorInfo>,
     usage: Option<Usage>,
     /// Its token limit ended it.
     is_cut: bool,
 }
 
-async fn answer(session: &mut dyn ProviderSession, request: ModelRequest) -> CallResult {
+async fn answer(session: &mut dyn ProviderSession, request: ModelRequest) -> ModelResponse {
     let mut stream = session.send(request);
     while let Some(event) = stream.next().await {
         match event {
             ProviderEvent::MessageDone { message, usage, stop_reason } => {
                 let is_cut = stop_reason == StopReason::MaxTokens;
-                return CallResult { message: Ok(message), usage: Some(usage), is_cut };
+                return ModelResponse { message: Ok(message), usage: Some(usage), is_cut };
             }
             ProviderEvent::Error { error, usage } => {
-                return CallResult { message: Err(error), usage, is_cut: false };
+                return ModelResponse { message: Err(error), usage, is_cut: false };
             }
             ProviderEvent::TextDelta(_)
             | ProviderEvent::ThinkingDelta(_)
@@ -203,5 +203,5 @@ async fn answer(session: &mut dyn ProviderSession, request: ModelRequest) -> Cal
         }
     }
     let error = ErrorInfo::new(ErrorCode::NetworkError, "the provider's stream ended without an answer");
-    CallResult { message: Err(error), usage: None, is_cut: false }
+    ModelResponse { message: Err(error), usage: None, is_cut: false }
 }

@@ -13,7 +13,7 @@ use rawko_core::request::{ModelRequest, Purpose};
 use rawko_core::session::{
     DecisionPoint, DecisionRecord, DecisionSource, EffectAnswer, EffectId, Event, Note, Session,
 };
-use rawko_core::timeline::{Entry, Fact, ModelReply, Timeline};
+use rawko_core::timeline::{Fact, ModelReply, Timeline, TimelineEntry};
 use rawko_core::{ErrorInfo, Timestamp, Usage};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -146,7 +146,7 @@ pub fn explain(journal: &Journal) -> Vec<Explanation> {
         let session = timeline.session();
         let before = settles(&stamped.event, &calls).then(|| RulesBefore::of(session));
         let mut walk = session.state();
-        for Entry { at, fact, .. } in timeline.apply(seq, stamped) {
+        for TimelineEntry { at, fact, .. } in timeline.apply(seq, stamped) {
             match fact {
                 Fact::Note(Note::StateChanged { to, .. }) => walk = to,
                 Fact::Note(Note::DecisionMade(record)) => {
@@ -162,13 +162,13 @@ pub fn explain(journal: &Journal) -> Vec<Explanation> {
 }
 
 /// A call that is not part of a decision yet.
-struct PendingCall {
+struct UndecidedCall {
     provider: String,
     request: ModelRequest,
     answer: CallAnswer,
 }
 
-type PendingCalls = BTreeMap<EffectId, PendingCall>;
+type PendingCalls = BTreeMap<EffectId, UndecidedCall>;
 
 /// Keeps a call to the arbiter's model, or adds its answer.
 fn note_call(fact: Fact, calls: &mut PendingCalls) {
@@ -177,7 +177,7 @@ fn note_call(fact: Fact, calls: &mut PendingCalls) {
             if matches!(call.purpose, Purpose::Select | Purpose::Evaluate) =>
         {
             let (provider, request, answer) = (call.provider, *request, CallAnswer::Dropped);
-            calls.insert(call.effect, PendingCall { provider, request, answer });
+            calls.insert(call.effect, UndecidedCall { provider, request, answer });
             return;
         }
         Fact::ModelReplied(reply) => {

@@ -6,7 +6,7 @@
 use std::fs::OpenOptions;
 use std::path::Path;
 
-use rawko_core::timeline::{Entry, Fact, Timeline};
+use rawko_core::timeline::{Fact, Timeline, TimelineEntry};
 use rawko_core::{Timestamp, Usage};
 
 use super::error::JournalError;
@@ -48,7 +48,7 @@ pub fn paid_calls(
     let walked = walk(path, &file, |record, _| {
         let Record::Event(stamped) = record else { return };
         // Calls do not name records.
-        for Entry { at, shared, fact, .. } in timeline.apply(0, &stamped) {
+        for TimelineEntry { at, shared, fact, .. } in timeline.apply(0, &stamped) {
             let Fact::ModelPaid { call, usage, cost_usd } = fact else { continue };
             if !shared {
                 let agent = call.purpose.to_string();

@@ -28,7 +28,7 @@ pub struct Journal {
     /// Bytes of an incomplete last line that were left out, if there were any.
     pub torn_bytes: usize,
     /// Where the next record goes on.
-    pub(super) end: End,
+    pub(super) end: JournalEnd,
 }
 
 impl Journal {
@@ -60,7 +60,7 @@ impl Journal {
 
 /// The end of the sound records.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct End {
+pub(super) struct JournalEnd {
     /// Sequence number of the next record.
     pub(super) seq: u64,
     /// Check of the last one.
@@ -180,7 +180,7 @@ fn prefix_of(path: &Path, file: &File, mut each: impl FnMut(&[u8])) -> Result<Pr
 pub(super) struct Walked {
     header: JournalHeader,
     torn_bytes: usize,
-    end: End,
+    end: JournalEnd,
     /// What is wrong with the record after the sound ones.
     pub(super) damage: Option<JournalError>,
 }
@@ -228,7 +228,7 @@ pub(super) fn walk(
         }
         length += lines.line.len() as u64;
     }
-    let end = End { seq: chain.seq, check: chain.check, length };
+    let end = JournalEnd { seq: chain.seq, check: chain.check, length };
     Ok(Walked { header, torn_bytes, end, damage })
 }
 

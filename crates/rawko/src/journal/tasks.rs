@@ -1,7 +1,7 @@
 //! The tasks of a session: the one that it began with, and those that followed.
 
 use rawko_core::session::{EndedTask, Outcome, Session};
-use rawko_core::timeline::{Entry, Fact, Timeline};
+use rawko_core::timeline::{Fact, Timeline, TimelineEntry};
 use serde::Serialize;
 
 use super::reader::Journal;
@@ -41,7 +41,7 @@ pub fn tasks(journal: &Journal) -> Vec<SessionTask> {
 }
 
 /// Adds what an entry says of the tasks.
-pub(super) fn take(tasks: &mut Vec<SessionTask>, entry: &Entry) {
+pub(super) fn take(tasks: &mut Vec<SessionTask>, entry: &TimelineEntry) {
     match &entry.fact {
         Fact::TaskStarted { task } | Fact::TaskContinued { task } => {
             tasks.push(SessionTask { task: task.clone(), record: entry.record, outcome: None });

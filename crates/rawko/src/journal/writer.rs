@@ -12,7 +12,7 @@ use super::blobs::{BlobRef, Blobs, THRESHOLD};
 use super::error::JournalError;
 use super::file::open_own;
 use super::lock::SessionLock;
-use super::reader::{End, Journal, parse};
+use super::reader::{Journal, JournalEnd, parse};
 use super::record::{JournalHeader, LONGEST_JOURNAL, LONGEST_LINE, RecordKind, StepRecord, digest};
 use crate::private::sync_directory;
 
@@ -91,7 +91,7 @@ impl JournalWriter {
                 format!("it is the journal of session {}, in another's directory", journal.header.session);
             return Err(JournalError::io("refusing to go on with", path, std::io::Error::other(why)));
         }
-        let End { seq, check, length } = journal.end.clone();
+        let JournalEnd { seq, check, length } = journal.end.clone();
         if journal.torn_bytes > 0 {
             file.set_len(length)
                 .map_err(|error| JournalError::io("cannot drop the torn line of", path, error))?;

@@ -8,7 +8,7 @@ use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use rawko_core::text::hex;
-use rawko_mcp::{ListedTool, UnusableTool, Version};
+use rawko_mcp::{ListedTool, ProtocolRevision, UnusableTool};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -42,11 +42,11 @@ impl Catalogue {
 /// The approval of one server.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Approval {
+pub(crate) struct ServerApproval {
     format: u32,
     /// The server's name, for people who read the file.
     server: String,
-    pub(crate) version: Version,
+    pub(crate) version: ProtocolRevision,
     pub(crate) catalogue: Catalogue,
 }
 
@@ -71,19 +71,19 @@ impl ApprovalFile {
     }
 
     /// The approval; `None` if there is none, or it cannot be read: then the server waits for one.
-    pub(crate) fn read(&self) -> Option<Approval> {
+    pub(crate) fn read(&self) -> Option<ServerApproval> {
         keep_others_out(self.path.parent()?).ok()?;
         let mut text = String::new();
         let file = fs::File::open(&self.path).ok()?;
         refuse_others_file(&file, &self.path).ok()?;
         file.take(MAX_BYTES).read_to_string(&mut text).ok()?;
-        let approval: Approval = serde_json::from_str(&text).ok()?;
+        let approval: ServerApproval = serde_json::from_str(&text).ok()?;
         (approval.format == FORMAT && approval.server == self.server).then_some(approval)
     }
 
     /// Approves this.
-    pub(crate) fn write(&self, version: Version, catalogue: Catalogue) -> io::Result<()> {
-        let approval = Approval { format: FORMAT, server: self.server.clone(), version, catalogue };
+    pub(crate) fn write(&self, version: ProtocolRevision, catalogue: Catalogue) -> io::Result<()> {
+        let approval = ServerApproval { format: FORMAT, server: self.server.clone(), version, catalogue };
         let folder = self.path.parent().unwrap_or(Path::new("."));
         create_private_dir(folder)?;
         keep_others_out(folder)?;
@@ -111,8 +111,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = ApprovalFile::new(&folder.path().join("mcp"), "s", b"one");
         assert_eq!(file.read(), None);
-        file.write(Version("2025-11-25".to_owned()), catalogue("x")).unwrap();
-        file.write(Version("2025-11-25".to_owned()), catalogue("y")).unwrap();
+        file.write(ProtocolRevision("2025-11-25".to_owned()), catalogue("x")).unwrap();
+        file.write(ProtocolRevision("2025-11-25".to_owned()), catalogue("y")).unwrap();
         assert_eq!(file.read().unwrap().catalogue, catalogue("y"));
         assert_eq!(ApprovalFile::new(&folder.path().join("mcp"), "s", b"two").read(), None);
         assert_eq!(ApprovalFile::new(&folder.path().join("mcp"), "t", b"one").read(), None);

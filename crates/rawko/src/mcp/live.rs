@@ -11,7 +11,7 @@ use rawko_tools::{Confinement, ServerProcess};
 use tokio::sync::Mutex as AsyncMutex;
 
 use super::approval::Catalogue;
-use super::server::{Server, Target};
+use super::server::{ConfiguredServer, ServerTransport};
 
 /// How often a server is started in one run: one that always ends does not work.
 const MOST_STARTS: u32 = 3;
@@ -22,16 +22,16 @@ const STDERR_SHOWN: usize = 2_000;
 
 /// What runs of a server, if it does.
 #[derive(Default)]
-pub(super) struct Live {
+pub(super) struct RunningServer {
     /// Held while it is started, so that two calls do not start it twice.
-    state: AsyncMutex<State>,
+    state: AsyncMutex<ConnectionState>,
     /// Beside the connection, because the end of a run does not wait.
     process: Mutex<Option<Arc<ServerProcess>>>,
     is_over: AtomicBool,
 }
 
 #[derive(Default)]
-struct State {
+struct ConnectionState {
     connection: Option<Arc<Connection>>,
     starts: u32,
     /// Why it is not used any more.
@@ -47,7 +47,7 @@ pub(super) enum Unusable {
     Broken(String),
 }
 
-impl Server {
+impl ConfiguredServer {
     /// The connection to the server, which lists what was approved. Starts it if it does not run.
     pub(super) async fn approved(
         &self,
@@ -94,8 +94,8 @@ impl Server {
             self.kill();
         }
         let (ended, again) = match &self.target {
-            Ok(Target::Http(_)) => ("the connection was ended", "makes a new one"),
-            Ok(Target::Program(_)) | Err(_) => ("the server was ended", "starts it again"),
+            Ok(ServerTransport::Http(_)) => ("the connection was ended", "makes a new one"),
+            Ok(ServerTransport::Program(_)) | Err(_) => ("the server was ended", "starts it again"),
         };
         match MOST_STARTS.saturating_sub(state.starts) {
             0 => format!("{ended}, for the rest of this run"),
@@ -104,7 +104,7 @@ impl Server {
     }
 
     /// Whether the server lists what was approved. Else it is off until the end of the run.
-    async fn compare(&self, connection: &Connection, state: &mut State) -> Result<(), Unusable> {
+    async fn compare(&self, connection: &Connection, state: &mut ConnectionState) -> Result<(), Unusable> {
         let listed = match self.catalogue(connection).await {
             Ok(listed) => listed,
             Err(error) => return Err(Unusable::Broken(self.explained(&error).await)),
@@ -147,7 +147,7 @@ impl Server {
         options: Options,
     ) -> Result<Connection, String> {
         match self.target.clone()? {
-            Target::Http(server) => {
+            ServerTransport::Http(server) => {
                 let credentials = self.credentials.clone().map(|file| file as Arc<dyn StoreCredentials>);
                 let connected = Connection::over_http(&server, credentials, options).await;
                 match connected {
@@ -155,7 +155,7 @@ impl Server {
                     Err(error) => Err(self.explained(&error).await),
                 }
             }
-            Target::Program(program) => {
+            ServerTransport::Program(program) => {
                 let (root, confinement) = (root.to_owned(), confinement.clone());
                 let started =
                     tokio::task::spawn_blocking(move || ServerProcess::start(&program, &root, &confinement));

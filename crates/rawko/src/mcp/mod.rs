@@ -15,5 +15,5 @@ mod tool;
 pub use report::{McpChange, McpCheck, McpState};
 pub use server::McpHandle;
 
-pub(crate) use server::{Place, servers};
+pub(crate) use server::{ServerContext, servers};
 pub(crate) use tool::tools;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::approval::Catalogue;
-use super::server::{McpHandle, Server, Target};
+use super::server::{ConfiguredServer, McpHandle, ServerTransport};
 
 /// What is known of a server without starting it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -136,7 +136,7 @@ impl McpHandle {
     /// If it cannot be kept.
     pub fn accept(&self, check: &McpCheck) -> Result<(), String> {
         let file = self.0.file.as_ref().ok_or("there is no folder to keep approvals in")?;
-        let version = rawko_mcp::Version(check.protocol.clone());
+        let version = rawko_mcp::ProtocolRevision(check.protocol.clone());
         file.write(version, check.catalogue.clone())
             .map_err(|error| format!("the approval cannot be kept: {error}"))
     }
@@ -207,7 +207,7 @@ impl McpHandle {
     where
         V: Future<Output = Result<String, String>>,
     {
-        let Target::Http(server) = self.0.target.clone()? else {
+        let ServerTransport::Http(server) = self.0.target.clone()? else {
             return Err("it is a program, and needs no login".to_owned());
         };
         let file = self.0.credentials.clone().ok_or("there is no folder to keep a login in")?;
@@ -247,7 +247,7 @@ impl McpHandle {
     }
 }
 
-impl Server {
+impl ConfiguredServer {
     /// A connection that finds out anew which revision the server speaks.
     async fn connect_anew(&self, root: &Path, confinement: &Confinement) -> Result<Connection, String> {
         self.connect_with(root, confinement, rawko_mcp::Options { known: None, ..self.options.clone() }).await

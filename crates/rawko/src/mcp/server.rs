@@ -9,14 +9,14 @@ use rawko_mcp::{AskPerson, Client, HttpServer, Options, Question};
 use rawko_tools::ServerProgram;
 use serde_json::json;
 
-use super::approval::{Approval, ApprovalFile};
+use super::approval::{ApprovalFile, ServerApproval};
 use super::credentials::CredentialFile;
-use super::live::Live;
+use super::live::RunningServer;
 use crate::config::{Loaded, LoadedServer, Scope, expand};
 
 /// How to get at a server.
 #[derive(Debug, Clone)]
-pub(crate) enum Target {
+pub(crate) enum ServerTransport {
     /// It is a program.
     Program(ServerProgram),
     /// It is at an address.
@@ -25,26 +25,26 @@ pub(crate) enum Target {
 
 /// A configured server. Clones are the same server: it is started once, when it is first needed.
 #[derive(Clone)]
-pub struct McpHandle(pub(super) Arc<Server>);
+pub struct McpHandle(pub(super) Arc<ConfiguredServer>);
 
 /// What is known of a server before it is started.
-pub(super) struct Server {
+pub(super) struct ConfiguredServer {
     pub(super) name: String,
     pub(super) loaded: LoadedServer,
     /// How to get at it, or why that is not known.
-    pub(super) target: Result<Target, String>,
+    pub(super) target: Result<ServerTransport, String>,
     /// What it may touch, where it is a program.
     pub(super) permissions: Arc<Permissions>,
     pub(super) options: Options,
     /// Where its approval is kept; `None` where the program keeps nothing.
     pub(super) file: Option<ApprovalFile>,
-    pub(super) approval: Option<Approval>,
+    pub(super) approval: Option<ServerApproval>,
     pub(super) credentials: Option<Arc<CredentialFile>>,
-    pub(super) live: Live,
+    pub(super) live: RunningServer,
 }
 
 /// What servers are made of, besides their definitions.
-pub(crate) struct Place<'a> {
+pub(crate) struct ServerContext<'a> {
     /// The project.
     pub(crate) project: &'a Path,
     /// Where agents work.
@@ -56,9 +56,9 @@ pub(crate) struct Place<'a> {
 }
 
 /// The servers of a configuration, sorted by name.
-pub(crate) fn servers(loaded: &Loaded, place: &Place<'_>) -> Vec<McpHandle> {
+pub(crate) fn servers(loaded: &Loaded, place: &ServerContext<'_>) -> Vec<McpHandle> {
     let server = |(name, server): (&String, &LoadedServer)| {
-        McpHandle(Arc::new(Server::new(name, server, &loaded.config.permissions, place)))
+        McpHandle(Arc::new(ConfiguredServer::new(name, server, &loaded.config.permissions, place)))
     };
     loaded.mcp.iter().map(server).collect()
 }
@@ -69,8 +69,8 @@ fn named(ask: AskPerson, name: &str) -> AskPerson {
     Arc::new(move |question| ask(Question { server: name.clone(), ..question }))
 }
 
-impl Server {
-    fn new(name: &str, loaded: &LoadedServer, global: &Permissions, place: &Place<'_>) -> Self {
+impl ConfiguredServer {
+    fn new(name: &str, loaded: &LoadedServer, global: &Permissions, place: &ServerContext<'_>) -> Self {
         let config = &loaded.config;
         let folder = place.state.map(|state| state.join("mcp"));
         // The values of variables do not belong to it: a new key is no other server.
@@ -98,7 +98,7 @@ impl Server {
         let permissions = Arc::new(config.permissions.of_program(global));
         let target = target(name, loaded, &permissions, place);
         let credentials = match (&target, &folder) {
-            (Ok(Target::Http(_)), Some(folder)) => {
+            (Ok(ServerTransport::Http(_)), Some(folder)) => {
                 let file = ApprovalFile::new(
                     &folder.join("logins"),
                     name,
@@ -117,7 +117,7 @@ impl Server {
             file,
             approval,
             credentials,
-            live: Live::default(),
+            live: RunningServer::default(),
         }
     }
 
@@ -131,8 +131,8 @@ fn target(
     name: &str,
     loaded: &LoadedServer,
     permissions: &Arc<Permissions>,
-    place: &Place<'_>,
-) -> Result<Target, String> {
+    place: &ServerContext<'_>,
+) -> Result<ServerTransport, String> {
     let config = &loaded.config;
     let filled = |text: &str| {
         expand(text, place.environment)
@@ -154,7 +154,7 @@ fn target(
                 Some(cwd) => place.tree.join(cwd),
                 None => home.unwrap_or_else(|| place.tree.to_owned()),
             };
-            Ok(Target::Program(ServerProgram {
+            Ok(ServerTransport::Program(ServerProgram {
                 name: name.to_owned(),
                 program: PathBuf::from(filled(command)?),
                 arguments: config.args.iter().map(|argument| filled(argument)).collect::<Result<_, _>>()?,
@@ -169,7 +169,11 @@ fn target(
                 Ok::<_, String>(Client { id: filled(&client.client_id)?, secret })
             });
             let client = client.transpose()?;
-            Ok(Target::Http(HttpServer { url: filled(url)?, headers: pairs(&config.headers)?, client }))
+            Ok(ServerTransport::Http(HttpServer {
+                url: filled(url)?,
+                headers: pairs(&config.headers)?,
+                client,
+            }))
         }
         (None, None) => Err("it has neither `command` nor `url`".to_owned()),
     }
@@ -192,7 +196,7 @@ impl McpHandle {
     pub(crate) fn secrets(&self) -> Vec<String> {
         let mut secrets = Vec::new();
         match &self.0.target {
-            Ok(Target::Http(server)) => {
+            Ok(ServerTransport::Http(server)) => {
                 secrets.extend(server.client.iter().filter_map(|client| client.secret.clone()));
                 let is_key = |name: &str| {
                     ["authorization", "cookie"].contains(&name.to_ascii_lowercase().as_str())
@@ -204,7 +208,7 @@ impl McpHandle {
                     secrets.extend(value.rsplit_once(' ').map(|(_, last)| last.to_owned()));
                 }
             }
-            Ok(Target::Program(program)) => {
+            Ok(ServerTransport::Program(program)) => {
                 let named = program.variables.iter().filter(|(name, _)| rawko_tools::looks_like_secret(name));
                 secrets.extend(named.map(|(_, value)| value.clone()));
             }

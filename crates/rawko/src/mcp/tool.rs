@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::live::Unusable;
 use super::names::tool_name;
-use super::server::{McpHandle, Server};
+use super::server::{ConfiguredServer, McpHandle};
 
 /// Bytes of an answer that the model gets.
 const MAX_SHOWN: usize = 30_000;
@@ -23,9 +23,9 @@ const MAX_DESCRIPTION: usize = 2_000;
 /// The largest schema of one tool, in bytes.
 const MAX_SCHEMA: usize = 32_768;
 
-/// What a call does at the server.
+/// What of its server a tool gives access to.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Call {
+enum ServerFeature {
     /// Calls its tool of this name.
     Tool(String),
     /// Lists its resources, or reads one.
@@ -37,8 +37,8 @@ enum Call {
 /// A tool of a server.
 struct McpTool {
     spec: ToolSpec,
-    server: Arc<Server>,
-    call: Call,
+    server: Arc<ConfiguredServer>,
+    call: ServerFeature,
 }
 
 /// The tools of the approved servers, sorted by name, and what is left out, for people.
@@ -50,11 +50,11 @@ pub(crate) fn tools(servers: &[McpHandle]) -> (Vec<Arc<dyn Tool>>, Vec<String>) 
     (tools, left_out)
 }
 
-fn of_server(server: &Arc<Server>, tools: &mut Vec<Arc<dyn Tool>>, left_out: &mut Vec<String>) {
+fn of_server(server: &Arc<ConfiguredServer>, tools: &mut Vec<Arc<dyn Tool>>, left_out: &mut Vec<String>) {
     let Some(approval) = &server.approval else { return };
     let catalogue = &approval.catalogue;
     let mut taken = BTreeSet::new();
-    let mut add = |spec: ToolSpec, call: Call| {
+    let mut add = |spec: ToolSpec, call: ServerFeature| {
         if taken.insert(spec.name.clone()) {
             tools.push(Arc::new(McpTool { spec, server: Arc::clone(server), call }));
             true
@@ -83,7 +83,7 @@ fn of_server(server: &Arc<Server>, tools: &mut Vec<Arc<dyn Tool>>, left_out: &mu
             input_schema: tool.input_schema.clone(),
             access: if reads { ToolAccess::ReadOnly } else { ToolAccess::Mutating },
         };
-        if !add(spec, Call::Tool(tool.name.clone())) {
+        if !add(spec, ServerFeature::Tool(tool.name.clone())) {
             left_out.push(format!("the tool `{shown}` of `{}`: another one has its name", server.name));
         }
     }
@@ -96,14 +96,14 @@ fn of_server(server: &Arc<Server>, tools: &mut Vec<Arc<dyn Tool>>, left_out: &mu
             "read_resource",
             "Reads a resource of this server by its `uri`; without one, lists its resources.",
             object(json!({"uri": {"type": "string"}})),
-            Call::Resource,
+            ServerFeature::Resource,
         ),
         (
             catalogue.prompts,
             "get_prompt",
             "Gives the text of a prompt of this server by its `name`; without one, lists its prompts.",
             object(json!({"name": {"type": "string"}, "arguments": {"type": "object"}})),
-            Call::Prompt,
+            ServerFeature::Prompt,
         ),
     ];
     for (_, name, description, input_schema, call) in own.into_iter().filter(|(is_there, ..)| *is_there) {
@@ -161,7 +161,7 @@ impl Tool for McpTool {
 }
 
 async fn answer(
-    call: &Call,
+    call: &ServerFeature,
     connection: &Connection,
     arguments: Map<String, Value>,
     watch: &(dyn Fn(&str) + Send + Sync),
@@ -169,8 +169,8 @@ async fn answer(
     let text = |name: &str| arguments.get(name).and_then(Value::as_str);
     let listed = |text: String| Answer { text, ..Answer::default() };
     match call {
-        Call::Tool(tool) => connection.call(tool, arguments, watch).await,
-        Call::Resource => match text("uri") {
+        ServerFeature::Tool(tool) => connection.call(tool, arguments, watch).await,
+        ServerFeature::Resource => match text("uri") {
             Some(uri) => connection.read_resource(uri).await,
             None => {
                 let lines = connection.resources().await?.into_iter();
@@ -179,7 +179,7 @@ async fn answer(
                 Ok(listed(lines.collect::<Vec<_>>().join("\n")))
             }
         },
-        Call::Prompt => match text("name") {
+        ServerFeature::Prompt => match text("name") {
             Some(name) => {
                 let values =
                     arguments.get("arguments").and_then(Value::as_object).cloned().unwrap_or_default();

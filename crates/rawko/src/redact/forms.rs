@@ -22,7 +22,7 @@ const SHORTEST_AT_CUT: usize = 4;
 
 /// One form of a secret.
 #[derive(Clone)]
-pub(super) struct Form {
+pub(super) struct SecretForm {
     /// The description of the secret.
     pub(super) what: String,
     pub(super) text: String,
@@ -31,7 +31,7 @@ pub(super) struct Form {
     tail: Option<usize>,
 }
 
-impl Form {
+impl SecretForm {
     pub(super) fn new(what: String, text: String) -> Self {
         let long = (text.len() * SHARE).div_ceil(100).max(SHORTEST_PART);
         let tail_from = text.floor_char_boundary(text.len().saturating_sub(long));
@@ -99,7 +99,7 @@ fn is_random(part: &str) -> bool {
 }
 
 /// The parts of secrets right before and after the places where a tool cut its text, which the tool marks itself.
-pub(super) fn at_cuts(forms: &[Form], text: &str) -> Vec<Range<usize>> {
+pub(super) fn at_cuts(forms: &[SecretForm], text: &str) -> Vec<Range<usize>> {
     static CUT: OnceLock<Option<Regex>> = OnceLock::new();
     let cut = CUT.get_or_init(|| Regex::new(r"\[\.\.\. \d+ [a-z0-9 ]+ cut[a-z ]*(?: \.\.\.)?\]").ok());
     let mut places = Vec::new();

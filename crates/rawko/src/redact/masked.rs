@@ -18,7 +18,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::Redactor;
 use super::forms::at_cuts;
-use super::plain::Plain;
+use super::plain::VisibleText;
 use super::shapes;
 
 /// The most tokens that a run remembers, and the fewest characters of one: a shorter one could be a word.
@@ -27,7 +27,7 @@ const SHORTEST_TOKEN: usize = 16;
 
 /// A secret in a text, and what is shown in its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct SecretMatch {
     pub(super) range: Range<usize>,
     pub(super) placeholder: String,
 }
@@ -48,11 +48,11 @@ pub(super) struct Mark<'a> {
 }
 
 impl<'a> Masked<'a> {
-    fn new(real: &'a str, found: &[Found]) -> Self {
+    fn new(real: &'a str, found: &[SecretMatch]) -> Self {
         let mut shown = String::with_capacity(real.len());
         let mut marks = Vec::with_capacity(found.len());
         let mut from = 0;
-        for Found { range, placeholder } in found {
+        for SecretMatch { range, placeholder } in found {
             shown.push_str(&real[from..range.start]);
             let start = shown.len();
             shown.push_str(placeholder);
@@ -122,14 +122,14 @@ impl Redactor {
     }
 
     /// The known secrets in `text` and the tokens that the run has seen, in order. None overlaps another.
-    pub(super) fn known_in(&self, text: &str) -> Vec<Found> {
+    pub(super) fn known_in(&self, text: &str) -> Vec<SecretMatch> {
         let mut found = self.known_places(&Views::of(text));
         found.extend(self.seen_in(text));
         in_order(found)
     }
 
     /// The tokens in `text` that the run has seen.
-    pub(super) fn seen_in(&self, text: &str) -> Vec<Found> {
+    pub(super) fn seen_in(&self, text: &str) -> Vec<SecretMatch> {
         if self.shows_tokens {
             return Vec::new();
         }
@@ -142,7 +142,7 @@ impl Redactor {
         seen.placeholders.keys().cloned().collect()
     }
 
-    fn known_places(&self, views: &Views<'_>) -> Vec<Found> {
+    fn known_places(&self, views: &Views<'_>) -> Vec<SecretMatch> {
         let places = |text: &str| {
             let mut places = at_cuts(&self.secrets, text);
             if self.may_hold_secret(text) {
@@ -158,21 +158,21 @@ impl Redactor {
 /// A text, and what people see of it if that is something else.
 struct Views<'a> {
     text: &'a str,
-    plain: Option<Plain>,
+    plain: Option<VisibleText>,
 }
 
 impl<'a> Views<'a> {
     fn of(text: &'a str) -> Self {
-        Self { text, plain: Plain::of(text) }
+        Self { text, plain: VisibleText::of(text) }
     }
 
     /// What `places` finds in both, by its place in the text.
-    fn find(&self, places: impl Fn(&str) -> Vec<(Range<usize>, String)>) -> Vec<Found> {
+    fn find(&self, places: impl Fn(&str) -> Vec<(Range<usize>, String)>) -> Vec<SecretMatch> {
         let mut all = places(self.text);
         if let Some(plain) = &self.plain {
             all.extend(places(&plain.text).into_iter().map(|(range, shown)| (plain.place(&range), shown)));
         }
-        all.into_iter().map(|(range, placeholder)| Found { range, placeholder }).collect()
+        all.into_iter().map(|(range, placeholder)| SecretMatch { range, placeholder }).collect()
     }
 }
 
@@ -185,9 +185,9 @@ pub(super) struct SeenTokens {
 }
 
 impl SeenTokens {
-    fn add(&mut self, text: &str, tokens: &[Found]) {
+    fn add(&mut self, text: &str, tokens: &[SecretMatch]) {
         let before = self.placeholders.len();
-        for Found { range, placeholder } in tokens {
+        for SecretMatch { range, placeholder } in tokens {
             let token = &text[range.clone()];
             if token.len() >= SHORTEST_TOKEN && self.placeholders.len() < REMEMBERED {
                 self.placeholders.entry(token.to_owned()).or_insert_with(|| placeholder.clone());
@@ -201,7 +201,7 @@ impl SeenTokens {
         }
     }
 
-    fn places(&self, views: &Views<'_>) -> Vec<Found> {
+    fn places(&self, views: &Views<'_>) -> Vec<SecretMatch> {
         let Some(pattern) = &self.pattern else { return Vec::new() };
         views.find(|text| {
             let found = pattern.find_iter(text);
@@ -212,7 +212,7 @@ impl SeenTokens {
 }
 
 /// The tokens in a text that are known by their shape.
-fn tokens(views: &Views<'_>) -> Vec<Found> {
+fn tokens(views: &Views<'_>) -> Vec<SecretMatch> {
     views.find(|text| {
         let tokens = shapes::tokens(text).into_iter();
         tokens.map(|token| (token.range.clone(), placeholder(token.kind, &text[token.range]))).collect()
@@ -220,9 +220,9 @@ fn tokens(views: &Views<'_>) -> Vec<Found> {
 }
 
 /// In order and without overlaps: what overlaps is masked as one, and as a known secret if one is in it.
-fn in_order(mut all: Vec<Found>) -> Vec<Found> {
+fn in_order(mut all: Vec<SecretMatch>) -> Vec<SecretMatch> {
     all.sort_by_key(|found| (found.range.start, std::cmp::Reverse(found.range.end)));
-    let mut apart: Vec<Found> = Vec::with_capacity(all.len());
+    let mut apart: Vec<SecretMatch> = Vec::with_capacity(all.len());
     for found in all {
         match apart.last_mut().filter(|last| found.range.start < last.range.end) {
             Some(last) => {

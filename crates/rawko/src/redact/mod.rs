@@ -35,8 +35,8 @@ use rawko_tools::looks_like_secret;
 use regex::Regex;
 use serde_json::Value;
 
-use forms::{Form, forms_of};
-use masked::{Found, SeenTokens};
+use forms::{SecretForm, forms_of};
+use masked::{SecretMatch, SeenTokens};
 pub(crate) use stream::RedactedStream;
 
 /// A secret, and a description of it: "the value of `DEPLOY_TOKEN`".
@@ -62,7 +62,7 @@ impl KnownSecret {
 #[derive(Clone, Default)]
 pub(crate) struct Redactor {
     /// Longest first: one may be the beginning of another.
-    secrets: Vec<Form>,
+    secrets: Vec<SecretForm>,
     /// They hold keys that nothing else can read.
     providers: Vec<Arc<dyn Provider>>,
     /// Whether tokens that are only known by their shape are left alone.
@@ -90,10 +90,11 @@ impl Redactor {
                 all.entry(form).or_insert_with(|| what.clone());
             }
         }
-        let mut secrets: Vec<Form> = all.into_iter().map(|(text, what)| Form::new(what, text)).collect();
+        let mut secrets: Vec<SecretForm> =
+            all.into_iter().map(|(text, what)| SecretForm::new(what, text)).collect();
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.text.len()));
         let beginnings: BTreeSet<String> =
-            secrets.iter().flat_map(Form::beginnings).map(regex::escape).collect();
+            secrets.iter().flat_map(SecretForm::beginnings).map(regex::escape).collect();
         let beginnings = Vec::from_iter(beginnings).join("|");
         Self {
             // An empty pattern would be found everywhere, which costs time only.
@@ -156,7 +157,7 @@ impl Redactor {
     }
 
     fn clean(&self, text: &mut String) {
-        for Found { range, placeholder } in self.known_in(text).into_iter().rev() {
+        for SecretMatch { range, placeholder } in self.known_in(text).into_iter().rev() {
             text.replace_range(range, &placeholder);
         }
     }

@@ -13,13 +13,13 @@ const LONGEST_STRING: usize = 4_096;
 const LONGEST_CONTROL: usize = 64;
 
 /// A text as it is seen, and where each of its characters is in the text itself.
-pub(super) struct Plain {
+pub(super) struct VisibleText {
     pub(super) text: String,
     /// From this byte on, so many bytes were left out before.
     left_out: Vec<(usize, usize)>,
 }
 
-impl Plain {
+impl VisibleText {
     /// `None` if all of `text` is seen.
     pub(super) fn of(text: &str) -> Option<Self> {
         if text.bytes().all(|byte| matches!(byte, b'\n' | b'\t' | b' '..=b'~')) {
@@ -104,7 +104,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let plain = Plain::of(text);
+        let plain = VisibleText::of(text);
         assert_eq!(plain.as_ref().map_or(text, |plain| &plain.text), expected, "{text:?}");
     }
 
@@ -121,7 +121,7 @@ mod tests {
     proptest! {
         #[test]
         fn places_lead_to_the_same_characters(text in "(a|é|\n|\u{1b}\\[1m|\u{1b}\\]x\u{7}|\u{200b}|\u{1b}){0,12}") {
-            if let Some(plain) = Plain::of(&text) {
+            if let Some(plain) = VisibleText::of(&text) {
                 for (at, c) in plain.text.char_indices() {
                     let place = plain.place(&(at..at + c.len_utf8()));
                     prop_assert_eq!(text[place].to_owned(), c.to_string());

@@ -48,7 +48,7 @@ impl Shape {
 
 /// An entry of the table; its `source` is for people.
 #[derive(Deserialize)]
-struct Entry {
+struct ShapeEntry {
     /// By their marks.
     patterns: BTreeMap<String, String>,
 }
@@ -57,9 +57,9 @@ struct Entry {
 fn shapes() -> &'static [Shape] {
     static SHAPES: OnceLock<Vec<Shape>> = OnceLock::new();
     SHAPES.get_or_init(|| {
-        let table: BTreeMap<String, Entry> =
+        let table: BTreeMap<String, ShapeEntry> =
             serde_json::from_str(include_str!("shapes.json")).unwrap_or_default();
-        let shapes = |(kind, entry): (String, Entry)| {
+        let shapes = |(kind, entry): (String, ShapeEntry)| {
             entry.patterns.into_iter().map(move |(mark, pattern)| Shape {
                 kind: kind.clone(),
                 mark,

@@ -63,7 +63,7 @@ impl Unclear {
 }
 
 /// A place in the file that is shown as `[redacted]`: a known secret, or these very words.
-struct Candidate<'a> {
+struct RedactedPlace<'a> {
     line: &'a str,
     label: &'a str,
     number: usize,
@@ -73,7 +73,7 @@ struct Candidate<'a> {
 /// What was shown of a file.
 pub(super) struct Shown<'a> {
     masked: &'a Masked<'a>,
-    candidates: Vec<(Range<usize>, Candidate<'a>)>,
+    candidates: Vec<(Range<usize>, RedactedPlace<'a>)>,
 }
 
 impl<'a> Shown<'a> {
@@ -88,7 +88,7 @@ impl<'a> Shown<'a> {
                 let range = start + range.start..start + range.end;
                 if &masked.shown[range.clone()] == REDACTED {
                     let real = secret_at(masked, &range).map_or(REDACTED, |mark| mark.secret);
-                    candidates.push((range, Candidate { line: line.trim_end(), label, number, real }));
+                    candidates.push((range, RedactedPlace { line: line.trim_end(), label, number, real }));
                 }
             }
             start += line.len();
@@ -110,7 +110,7 @@ impl<'a> Shown<'a> {
                     if self.candidates.is_empty() {
                         return Err(Unclear::Elsewhere { placeholder: placeholder.to_owned() });
                     }
-                    let here = Candidate { line: line.trim_end(), label, number, real: REDACTED };
+                    let here = RedactedPlace { line: line.trim_end(), label, number, real: REDACTED };
                     self.known(&here, &part).ok_or(Unclear::Ambiguous { line: row })?
                 } else {
                     let token = self.token(placeholder);
@@ -133,22 +133,22 @@ impl<'a> Shown<'a> {
 
     /// What `[redacted]` represents: what it represents on the same line of the file, after the same words, or
     /// everywhere. `None` if that is not one thing. A file that holds these very words keeps them.
-    fn known(&self, here: &Candidate<'_>, part: &Range<usize>) -> Option<&str> {
-        let inside: Vec<&Candidate<'_>> = self
+    fn known(&self, here: &RedactedPlace<'_>, part: &Range<usize>) -> Option<&str> {
+        let inside: Vec<&RedactedPlace<'_>> = self
             .candidates
             .iter()
             .filter(|(range, _)| part.start <= range.start && range.end <= part.end)
             .map(|(_, candidate)| candidate)
             .collect();
-        let all: Vec<&Candidate<'_>> = if inside.is_empty() {
+        let all: Vec<&RedactedPlace<'_>> = if inside.is_empty() {
             self.candidates.iter().map(|(_, candidate)| candidate).collect()
         } else {
             inside
         };
-        let same_line = |c: &&&Candidate<'_>| c.line == here.line && c.number == here.number;
-        let same_label = |c: &&&Candidate<'_>| !here.label.is_empty() && c.label == here.label;
-        let on_line: Vec<&Candidate<'_>> = all.iter().filter(same_line).copied().collect();
-        let labelled: Vec<&Candidate<'_>> = all.iter().filter(same_label).copied().collect();
+        let same_line = |c: &&&RedactedPlace<'_>| c.line == here.line && c.number == here.number;
+        let same_label = |c: &&&RedactedPlace<'_>| !here.label.is_empty() && c.label == here.label;
+        let on_line: Vec<&RedactedPlace<'_>> = all.iter().filter(same_line).copied().collect();
+        let labelled: Vec<&RedactedPlace<'_>> = all.iter().filter(same_label).copied().collect();
         let fitting = [on_line, labelled, all].into_iter().find(|fitting| !fitting.is_empty())?;
         let first = fitting.first()?.real;
         fitting.iter().all(|candidate| candidate.real == first).then_some(first)

@@ -7,7 +7,7 @@ use rawko_core::session::{Event, Lost, Outcome};
 use rawko_core::setup::Setup;
 use rawko_tools::FileTracker;
 
-use crate::channel::beside::Beginning;
+use crate::channel::beside::StartPermit;
 use crate::error::Error;
 use crate::journal::{Folded, Journal, JournalWriter, SessionTask, fold, tasks};
 use crate::run::Run;
@@ -126,7 +126,7 @@ impl Rawko {
         old: &Journal,
         folded: Folded,
         outcome: &Outcome,
-        beginning: &Beginning,
+        beginning: &StartPermit,
     ) -> Result<Run, Error> {
         let session = &old.header.session;
         let (Some(setup), Some(context)) = (folded.session.setup(), folded.session.context()) else {
@@ -153,7 +153,7 @@ impl Rawko {
         folded: Folded,
         task: &str,
         setup: &Setup,
-        beginning: &Beginning,
+        beginning: &StartPermit,
         event: impl FnOnce(Vec<String>, Lost) -> Event,
     ) -> Result<Run, Error> {
         let providers = self.providers(setup)?;

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::channel::beside::Neighbours;
-use crate::channel::control::{Signal, Signals, Steered};
+use crate::channel::control::{DriverMessage, Signals, Steered};
 use crate::channel::steering::Mailbox;
 use crate::clock::now;
 use crate::error::Error;
@@ -143,7 +143,7 @@ pub(crate) struct Driver {
     reloader: Option<Reloader>,
     hub: Hub,
     signals: Signals,
-    inbox: mpsc::UnboundedReceiver<Signal>,
+    inbox: mpsc::UnboundedReceiver<DriverMessage>,
     /// The record that started the latest execution, if known.
     execution_begun: Option<u64>,
     denials: Denials,
@@ -164,7 +164,7 @@ impl Driver {
         redactor: Arc<Redactor>,
         reloader: Option<Reloader>,
         hub: Hub,
-        (signals, inbox): (Signals, mpsc::UnboundedReceiver<Signal>),
+        (signals, inbox): (Signals, mpsc::UnboundedReceiver<DriverMessage>),
     ) -> Self {
         Self {
             timeline: Timeline::default(),
@@ -249,8 +249,8 @@ impl Driver {
         // The driver itself owns a sender, so the inbox never closes before the run is over.
         while let Some(signal) = self.inbox.recv().await {
             match signal {
-                Signal::Progress(event) => self.hub.send(&event),
-                Signal::Happened(event) => {
+                DriverMessage::Progress(event) => self.hub.send(&event),
+                DriverMessage::Happened(event) => {
                     let beside = self.neighbours.as_mut().map(Neighbours::new_ones).unwrap_or_default();
                     if !beside.is_empty() {
                         let _ = self.happened(Event::RanBeside { sessions: beside })?;
@@ -259,7 +259,7 @@ impl Driver {
                         return Ok(outcome);
                     }
                 }
-                Signal::Steer { command, request, reply } => {
+                DriverMessage::Steer { command, request, reply } => {
                     let ignored = self.timeline.session().refusal(&command);
                     let is_reset = command == Override::Reset && ignored.is_none();
                     let outcome = self.happened(Event::OverrideRequested { command, request })?;
@@ -415,7 +415,7 @@ impl Driver {
             Arc::clone(&self.performer).perform(effect, request, records, traceparent, signals.clone());
         let task = tokio::spawn(async move {
             if let Some(answer) = performed.await {
-                let _ = signals.send(Signal::Happened(Event::answered(id, answer)));
+                let _ = signals.send(DriverMessage::Happened(Event::answered(id, answer)));
             }
         });
         self.tasks.insert(id, Task(task));
@@ -442,7 +442,7 @@ impl Driver {
             Some(Change::Taken(agents)) => {
                 self.performer.grant(&agents);
                 let event = Event::AgentsReloaded { agents };
-                let _ = self.signals.send(Signal::Happened(event));
+                let _ = self.signals.send(DriverMessage::Happened(event));
                 "the configuration changed; the new one applies from now on".to_owned()
             }
             Some(Change::Untrusted) => {

@@ -11,10 +11,10 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use crate::channel::approval::Asker;
-use crate::channel::beside::{Beginning, Neighbours, running};
+use crate::channel::beside::{Neighbours, StartPermit, running};
 use crate::channel::cancel::Unfinished;
-use crate::channel::control::Signal;
-use crate::channel::holder::{HolderMark, Work};
+use crate::channel::control::DriverMessage;
+use crate::channel::holder::{HolderMark, WorkInProgress};
 use crate::channel::seal::Sealer;
 use crate::channel::steering::Mailbox;
 use crate::checkpoint::Checkpoints;
@@ -31,7 +31,7 @@ use crate::run::driver::{Driver, Past, Start};
 use crate::run::event::{InstructionsRead, RunEvent};
 use crate::run::hub::Hub;
 use crate::run::notify::Notifications;
-use crate::run::perform::{Kept, Performer};
+use crate::run::perform::{Performer, RunStores};
 use crate::run::remembering::RunMemory;
 use crate::setup::assemble::{self, Providers};
 use crate::setup::rawko::Rawko;
@@ -85,10 +85,10 @@ impl Rawko {
     ///
     /// # Errors
     /// [`Error::Busy`] where something does, unless the builder allows running beside it.
-    pub(crate) fn begin_here(&self, own: Option<&str>) -> Result<Beginning, Error> {
+    pub(crate) fn begin_here(&self, own: Option<&str>) -> Result<StartPermit, Error> {
         if self.builder.dry_run {
             // It changes nothing.
-            return Ok(Beginning::new(None, Vec::new()));
+            return Ok(StartPermit::new(None, Vec::new()));
         }
         let store = self.sessions();
         let guard = store.beginning()?;
@@ -96,7 +96,7 @@ impl Rawko {
         if !running.is_empty() && !self.builder.beside {
             return Err(Error::Busy { folder: self.tree().to_owned(), running });
         }
-        Ok(Beginning::new(Some(guard), running))
+        Ok(StartPermit::new(Some(guard), running))
     }
 
     pub(crate) fn launch(&self, launch: Launch<'_>) -> Result<Run, Error> {
@@ -143,7 +143,7 @@ impl Rawko {
         let sealer = self.builder.trust_store.as_ref().and_then(|store| Sealer::of(store).ok());
         let mailbox = sealer.map(|sealer| Mailbox::new(&id, self.project(), directory, sealer));
         let reloader = self.reloader(setup, Arc::clone(&redactor));
-        let work = Work { folder: self.tree(), task, since: now() };
+        let work = WorkInProgress { folder: self.tree(), task, since: now() };
         let mark = HolderMark::leave(&journal_path, &confinement, work);
         let neighbours = scratch.is_none().then(|| Neighbours::of(&journal_path, &id, &beside));
         let mut hub = Hub::default();
@@ -156,7 +156,7 @@ impl Rawko {
         }
         let (signals, inbox) = mpsc::unbounded_channel();
         if !beside.is_empty() {
-            let _ = signals.send(Signal::Happened(Event::RanBeside { sessions: beside }));
+            let _ = signals.send(DriverMessage::Happened(Event::RanBeside { sessions: beside }));
         }
         let driver_signals = signals.clone();
         let driver_id = id.clone();
@@ -224,7 +224,7 @@ impl Rawko {
             registry,
             self.tree().to_owned(),
             &setup.agents,
-            Kept { checkpoints, memory },
+            RunStores { checkpoints, memory },
             Arc::new(guard),
             redactor,
         )

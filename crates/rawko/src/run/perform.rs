@@ -22,7 +22,7 @@ use rawko_tools::{CommandRunner, Confinement, FileAccess, ToolContext, ToolRegis
 use tokio::sync::Mutex as AsyncMutex;
 
 use crate::channel::approval::Asker;
-use crate::channel::control::{Signal, Signals};
+use crate::channel::control::{DriverMessage, Signals};
 use crate::checkpoint::Checkpoints;
 use crate::checks::tree_checks::SeenTrees;
 use crate::clock::now;
@@ -30,13 +30,13 @@ use crate::integrity::{IntegrityGuard, VerifyPlan};
 use crate::redact::{RedactedStream, Redactor};
 use crate::run::decision_cache::DecisionCache;
 use crate::run::event::RunEvent;
-use crate::run::remembering::{RunMemory, Source};
+use crate::run::remembering::{MemoryOrigin, RunMemory};
 
 /// What each agent may touch, by name.
 type Grants = BTreeMap<String, Arc<Permissions>>;
 
 /// What a run stores besides its journal.
-pub(crate) struct Kept {
+pub(crate) struct RunStores {
     pub(crate) checkpoints: Checkpoints,
     pub(crate) memory: Arc<RunMemory>,
 }
@@ -83,7 +83,7 @@ impl Performer {
         tools: ToolRegistry,
         root: PathBuf,
         agents: &BTreeMap<String, AgentSetup>,
-        Kept { checkpoints, memory }: Kept,
+        RunStores { checkpoints, memory }: RunStores,
         guard: Arc<IntegrityGuard>,
         redactor: Arc<Redactor>,
     ) -> Self {
@@ -182,7 +182,7 @@ impl Performer {
                 Arc::clone(&self.memory).recall(agent, task, step).await
             }
             Effect::Remember { agent, iteration, draft, files, .. } => {
-                let source = Source { agent, iteration, files, records };
+                let source = MemoryOrigin { agent, iteration, files, records };
                 Arc::clone(&self.memory).remember(*draft, source).await
             }
             Effect::InspectTree { iteration, .. } => self.inspect_tree(iteration).await,
@@ -384,7 +384,8 @@ async fn reply(
     let mut pieces = RedactedStream::new(redactor);
     let send = |text: String| {
         if !text.is_empty() {
-            let _ = signals.send(Signal::Progress(RunEvent::TextDelta { agent: speaker.to_owned(), text }));
+            let _ = signals
+                .send(DriverMessage::Progress(RunEvent::TextDelta { agent: speaker.to_owned(), text }));
         }
     };
     let mut stream = session.send(request);
@@ -396,7 +397,7 @@ async fn reply(
                 let event = RunEvent::waiting(&error, attempt, after_ms, now()).unwrap_or_else(|| {
                     RunEvent::warning(format!("{}: {}; attempt {attempt} follows", error.code, error.message))
                 });
-                let _ = signals.send(Signal::Progress(event));
+                let _ = signals.send(DriverMessage::Progress(event));
             }
             ProviderEvent::ThinkingDelta(_)
             | ProviderEvent::ToolUseStart { .. }

@@ -27,7 +27,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const TASK_CHARS: usize = 200;
 
 /// Where something was learned.
-pub(crate) struct Source {
+pub(crate) struct MemoryOrigin {
     pub(crate) agent: String,
     pub(crate) iteration: u32,
     pub(crate) files: Vec<String>,
@@ -118,16 +118,16 @@ impl RunMemory {
     }
 
     /// Keeps what was learned, and reports what became of it.
-    pub(crate) async fn remember(self: Arc<Self>, draft: Draft, source: Source) -> EffectAnswer {
+    pub(crate) async fn remember(self: Arc<Self>, draft: Draft, source: MemoryOrigin) -> EffectAnswer {
         let kept = tokio::task::spawn_blocking(move || self.keep(draft, source)).await;
         let kept = kept.unwrap_or_else(|error| KeptMemory::Refused { message: error.to_string() });
         EffectAnswer::MemoryKept { kept }
     }
 
-    fn keep(&self, draft: Draft, source: Source) -> KeptMemory {
+    fn keep(&self, draft: Draft, source: MemoryOrigin) -> KeptMemory {
         let at = now();
         let note = self.seen_again(&source, at);
-        let Source { agent, iteration: _, files, records } = source;
+        let MemoryOrigin { agent, iteration: _, files, records } = source;
         let Draft { learned: _, title, when_to_use, importance, kind, tags, paths, body } = draft;
         // One that is given whatever the task is takes the place of those that belong to it.
         let (useless, when_to_use): (Vec<_>, Vec<_>) =
@@ -161,8 +161,8 @@ impl RunMemory {
         }
     }
 
-    fn seen_again(&self, source: &Source, at: Timestamp) -> String {
-        let Source { agent, iteration, files: _, records } = source;
+    fn seen_again(&self, source: &MemoryOrigin, at: Timestamp) -> String {
+        let MemoryOrigin { agent, iteration, files: _, records } = source;
         let records = records.iter().map(u64::to_string).collect::<Vec<_>>().join(" to ");
         let session = &self.session;
         format!("{} by {agent}, session {session}, execution {iteration}, records {records}", at.to_rfc3339())
@@ -228,7 +228,10 @@ mod tests {
             let draft = json!({"learned": true, "title": title, "whenToUse": ["testing"], "body": body, "kind": kind});
             let draft = serde_json::from_value(draft).unwrap();
             let files = vec!["ports.txt".to_owned()];
-            memory.keep(draft, Source { agent: "tester".into(), iteration: 1, files, records: vec![3, 9] })
+            memory.keep(
+                draft,
+                MemoryOrigin { agent: "tester".into(), iteration: 1, files, records: vec![3, 9] },
+            )
         };
         let written = |path: &str| KeptMemory::Written { path: path.to_owned() };
         let title = "The integration tests need a port";
@@ -265,7 +268,8 @@ mod tests {
                 "paths": ["src/**", "../other/**", "/etc/passwd", "~/.ssh/*", "a/../../b"],
             });
             let draft = serde_json::from_value(draft).unwrap();
-            memory.keep(draft, Source { agent: "a".into(), iteration: 1, files: vec![], records: vec![] })
+            memory
+                .keep(draft, MemoryOrigin { agent: "a".into(), iteration: 1, files: vec![], records: vec![] })
         };
         let secret = format!("Set the token to ghp_{}.", "aB3".repeat(12));
         let KeptMemory::Refused { message } = keep(&secret) else { panic!("a secret was kept") };
@@ -291,7 +295,7 @@ mod tests {
         let keep = |title: &str, when: &[&str]| {
             let draft = json!({"learned": true, "title": title, "whenToUse": when, "body": title});
             let draft = serde_json::from_value(draft).unwrap();
-            let source = Source { agent: "a".into(), iteration: 1, files: vec![], records: vec![] };
+            let source = MemoryOrigin { agent: "a".into(), iteration: 1, files: vec![], records: vec![] };
             memory.keep(draft, source)
         };
         let KeptMemory::Refused { message } = keep("One", &[".*", "costs $5"]) else { panic!("it was kept") };

@@ -15,7 +15,7 @@ use rawko_tools::{CommandTool, FileTracker, RegistryError, Tool, ToolRegistry, b
 use rawko_web::{WebFetch, WebSearch};
 use serde_json::Value;
 
-use crate::channel::approval::AskPerson;
+use crate::channel::approval::Approver;
 use crate::checkpoint::foreign_repository;
 use crate::config::{
     self, Claim, Config, CustomTool, LoadOptions, Loaded, NO_CONFIGURATION, Overrides, TrustStore,
@@ -48,7 +48,7 @@ pub struct RawkoBuilder {
     pub(crate) decision_cache: Option<DecisionCache>,
     pub(crate) providers: Providers,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
-    pub(crate) person: Option<(String, AskPerson)>,
+    pub(crate) person: Option<(String, Approver)>,
     pub(crate) unattended: bool,
     pub(crate) keys_when_called: bool,
     pub(crate) asked_by_servers: Option<rawko_mcp::AskPerson>,

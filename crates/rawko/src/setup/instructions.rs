@@ -48,7 +48,7 @@ const GLANCE: u64 = 4_096;
 
 /// What goes into the prompt.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct ProjectInstructions {
     /// The nearest file's text, bounded and without control characters.
     pub(crate) text: Option<String>,
     /// Where that is, seen from the project, unless it is the project's own.
@@ -62,8 +62,8 @@ pub(crate) struct Standing {
 }
 
 /// Searches from `folder` upwards. A folder outside `project` counts as the project itself.
-pub(crate) fn standing(project: &Path, folder: &Path) -> Standing {
-    let mut standing = Standing::default();
+pub(crate) fn standing(project: &Path, folder: &Path) -> ProjectInstructions {
+    let mut standing = ProjectInstructions::default();
     let Ok(project) = project.canonicalize() else { return standing };
     let folder = folder.canonicalize().ok().filter(|folder| folder.starts_with(&project));
     let repository = project.ancestors().find(|folder| folder.join(".git").exists());
@@ -85,7 +85,7 @@ fn is_of_others(folder: &Path, project: &Path) -> bool {
     below.iter().any(|name| OF_OTHERS.iter().any(|other| name == *other))
 }
 
-impl Standing {
+impl ProjectInstructions {
     /// Takes the file `name` of `folder`, if it is there and says something.
     fn take(&mut self, folder: &Path, name: &str, project: &Path, reach: &Path) -> bool {
         let shown = shown(folder, name, project);

@@ -125,7 +125,7 @@ impl Rawko {
         let builder = &self.builder;
         mcp::servers(
             &self.loaded,
-            &mcp::Place {
+            &mcp::ServerContext {
                 project: &builder.project,
                 tree: self.tree(),
                 state: builder.trust_store.as_ref().and_then(|store| store.path().parent()),

@@ -29,7 +29,7 @@ const NOT_OF_A_SKILL: &str = ".git";
 
 /// A skill's files as they were read.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct SkillFiles {
     /// The whole `SKILL.md`.
     pub(super) text: String,
     /// The paths of the others, sorted.
@@ -38,14 +38,14 @@ pub(super) struct Found {
     pub(super) manifest: String,
 }
 
-impl Found {
+impl SkillFiles {
     /// Reads `SKILL.md` and lists the others. Those of a project are read too, because trust covers them.
     ///
     /// `left` is how many bytes may still be read, and is lowered by what was.
     pub(super) fn read(place: &SkillPlace, left: &mut u64) -> Result<Self, Vec<SkillFault>> {
         let text = text_of_skill(place).map_err(|fault| vec![fault])?;
         let fault = |message: String, help: &str| vec![SkillFault::of_file(message, help)];
-        let mut walk = Walk { place, entries: 0, left: *left, lines: Vec::new(), files: Vec::new() };
+        let mut walk = SkillWalk { place, entries: 0, left: *left, lines: Vec::new(), files: Vec::new() };
         let whole = walk.folder(Path::new(""), 0);
         *left = walk.left;
         match whole {
@@ -126,7 +126,7 @@ enum Stop {
     Unreadable(PathBuf, io::Error),
 }
 
-struct Walk<'a> {
+struct SkillWalk<'a> {
     place: &'a SkillPlace,
     entries: usize,
     left: u64,
@@ -135,7 +135,7 @@ struct Walk<'a> {
     files: Vec<String>,
 }
 
-impl Walk<'_> {
+impl SkillWalk<'_> {
     fn folder(&mut self, below: &Path, depth: usize) -> Result<(), Stop> {
         let unreadable = |error| Stop::Unreadable(below.to_owned(), error);
         let entries = std::fs::read_dir(self.place.folder.join(below)).map_err(unreadable)?;

@@ -1,7 +1,7 @@
 //! `SKILL.md`: its front matter, and what the specification asks of it.
 //!
-//! Two readers: [`check`] is as strict as the specification, [`Header::read`] takes what can be used. Skills were written for
-//! other programs too, which are lenient.
+//! Two readers: [`check`] is as strict as the specification, [`SkillDocument::read`] takes what can be used. Skills were
+//! written for other programs too, which are lenient.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -54,12 +54,12 @@ impl fmt::Display for SkillFault {
 
 /// The parts of a `SKILL.md`.
 #[derive(Debug)]
-pub(super) struct Header<'a> {
+pub(super) struct SkillDocument<'a> {
     fields: Map<String, Value>,
     pub(super) body: &'a str,
 }
 
-impl<'a> Header<'a> {
+impl<'a> SkillDocument<'a> {
     /// Reads front matter that is YAML, or else one `key: value` a line: descriptions with an unquoted `: ` are common, and are
     /// not valid YAML.
     pub(super) fn read(text: &'a str) -> Result<Self, SkillFault> {

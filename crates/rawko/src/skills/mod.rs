@@ -27,8 +27,8 @@ pub use header::SkillFault;
 pub(crate) use tool::SkillTool;
 
 use crate::config::{Diagnostic, Scope};
-use files::{Found, MAX_BYTES, text_of_skill};
-use header::{Header, MAX_DESCRIPTION};
+use files::{MAX_BYTES, SkillFiles, text_of_skill};
+use header::{MAX_DESCRIPTION, SkillDocument};
 
 /// Most skills of one run: each is named in every request.
 pub(crate) const MAX_SKILLS: usize = 100;
@@ -92,8 +92,8 @@ impl Skill {
     }
 
     fn read_within(place: SkillPlace, left: &mut u64) -> Result<Self, Vec<SkillFault>> {
-        let found = Found::read(&place, left)?;
-        let header = Header::read(&found.text).map_err(|fault| vec![fault])?;
+        let found = SkillFiles::read(&place, left)?;
+        let header = SkillDocument::read(&found.text).map_err(|fault| vec![fault])?;
         let name = header.usable_name()?;
         let description = header.usable_description()?;
         let digest = found.digest(place.scope);
@@ -143,7 +143,7 @@ pub fn check_skill(place: &SkillPlace) -> Vec<SkillFault> {
     };
     let mut faults = header::check(&text, place.folder_name());
     if faults.is_empty()
-        && let Err(more) = Found::read(place, &mut { MAX_BYTES })
+        && let Err(more) = SkillFiles::read(place, &mut { MAX_BYTES })
     {
         faults.extend(more);
     }

@@ -4,8 +4,8 @@
 use rawko_temporal::ApprovalAnswer;
 use serde_json::json;
 
-use super::arguments::{Answer, ApproveArgs};
-use super::connection::{OrFailure as _, Target};
+use super::arguments::{ApproveTaskArgs, YesOrNo};
+use super::connection::{FleetAddress, OrFailure as _};
 use super::show;
 use super::submit::user_name;
 use crate::approval_prompt;
@@ -16,7 +16,7 @@ use crate::output::{Clock, clean_line};
 use crate::runtime::block_on;
 use crate::workspace::Workspace;
 
-pub(super) fn run(workspace: &Workspace, arguments: &ApproveArgs) -> Result<Exit, Failure> {
+pub(super) fn run(workspace: &Workspace, arguments: &ApproveTaskArgs) -> Result<Exit, Failure> {
     let id = &arguments.task;
     let name = clean_line(id);
     if arguments.output.json && (arguments.question.is_none() || arguments.answer.is_none()) {
@@ -24,7 +24,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &ApproveArgs) -> Result<Exit
             "`rawko fleet show {name} --json` has the question's digest: --question DIGEST yes|no"
         )));
     }
-    let target = Target::of(workspace, &arguments.connection)?;
+    let target = FleetAddress::of(workspace, &arguments.connection)?;
     let console = &workspace.console;
     let mut question = arguments.question.clone();
     let mut answer = arguments.answer;
@@ -40,7 +40,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &ApproveArgs) -> Result<Exit
             return Err(Failure::new(Exit::Failed, message));
         }
         // A user must not say yes to something that they may not have seen.
-        if answer != Some(Answer::No) {
+        if answer != Some(YesOrNo::No) {
             if !can_ask() {
                 return Err(Failure::usage("nothing was answered").with_hint("the line above says how"));
             }
@@ -48,14 +48,14 @@ pub(super) fn run(workspace: &Workspace, arguments: &ApproveArgs) -> Result<Exit
                 return Err(Failure::usage("nothing was answered")
                     .with_hint(format!("to deny it: rawko fleet approve {name} no")));
             }
-            answer = Some(Answer::Yes);
+            answer = Some(YesOrNo::Yes);
         }
         question = Some(asked.digest);
     }
     let (Some(question), Some(answer)) = (question, answer) else {
         return Err(Failure::usage("nothing was answered"));
     };
-    let allowed = answer == Answer::Yes;
+    let allowed = answer == YesOrNo::Yes;
     let by = format!("{} by rawko fleet approve", user_name(workspace));
     let given = ApprovalAnswer { question, allowed, by };
     let digest = block_on(async { target.connect().await?.approve(id, given).await.or_failure() })?;

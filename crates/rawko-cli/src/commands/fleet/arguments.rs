@@ -163,22 +163,22 @@ pub(crate) enum FleetCommand {
     /// Show how a task stands, what it asks, how it ended, and where its work is
     Show(ShowArgs),
     /// Follow a task as if it ran here
-    Watch(WatchArgs),
+    Watch(WatchTaskArgs),
     /// Stop tasks
-    Cancel(CancelArgs),
+    Cancel(CancelTasksArgs),
     /// Answer the question of a task
-    Approve(ApproveArgs),
+    Approve(ApproveTaskArgs),
     /// Pause a task, speak to its agents, or overrule the arbiter
-    Steer(SteerArgs),
+    Steer(SteerTaskArgs),
     /// Write a task's session into this project, for explain, replay, inspect, continue and resume
-    Export(ExportArgs),
+    Export(ExportTaskArgs),
     /// Start a Temporal server for a first try on this machine, until Ctrl-C
     Up(UpArgs),
 }
 
 /// How a task stands, in one word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Phase {
+pub(crate) enum TaskPhase {
     /// No worker has begun it.
     Waiting,
     /// It is under way.
@@ -208,7 +208,7 @@ pub(crate) enum Phase {
 pub(crate) struct ListArgs {
     /// Only tasks that stand so; may be repeated, or a list with commas
     #[arg(long, value_name = "STATE", value_enum, value_delimiter = ',', action = ArgAction::Append)]
-    pub(super) state: Vec<Phase>,
+    pub(super) state: Vec<TaskPhase>,
     /// Only tasks of this submission
     #[arg(long, value_name = "NAME")]
     pub(super) submission: Option<String>,
@@ -235,7 +235,7 @@ pub(crate) struct ShowArgs {
 
 /// Options of `rawko fleet watch`.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct WatchArgs {
+pub(crate) struct WatchTaskArgs {
     /// The task's id
     #[arg(value_name = "ID")]
     pub(super) task: String,
@@ -255,7 +255,7 @@ pub(crate) struct WatchArgs {
 
 /// Options of `rawko fleet cancel`.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct CancelArgs {
+pub(crate) struct CancelTasksArgs {
     /// The tasks' ids
     #[arg(value_name = "ID", required = true)]
     pub(super) tasks: Vec<String>,
@@ -273,7 +273,7 @@ pub(crate) struct CancelArgs {
 
 /// An answer to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Answer {
+pub(crate) enum YesOrNo {
     /// The call may be made, this once.
     Yes,
     /// It may not.
@@ -282,13 +282,13 @@ pub(crate) enum Answer {
 
 /// Options of `rawko fleet approve`.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct ApproveArgs {
+pub(crate) struct ApproveTaskArgs {
     /// The task's id
     #[arg(value_name = "ID")]
     pub(super) task: String,
     /// The answer. Without it, the question is shown, and a terminal is asked
     #[arg(value_name = "ANSWER", value_enum)]
-    pub(super) answer: Option<Answer>,
+    pub(super) answer: Option<YesOrNo>,
     /// Answer only if this question waits: its digest, or the beginning of it
     #[arg(long, value_name = "DIGEST")]
     pub(super) question: Option<String>,
@@ -301,7 +301,7 @@ pub(crate) struct ApproveArgs {
 /// Options of `rawko fleet steer`.
 #[derive(Debug, Clone, Default, Args)]
 #[command(override_usage = "rawko fleet steer [OPTIONS] ID COMMAND", after_help = commands_help())]
-pub(crate) struct SteerArgs {
+pub(crate) struct SteerTaskArgs {
     /// The task's id
     #[arg(value_name = "ID")]
     pub(super) task: String,
@@ -316,7 +316,7 @@ pub(crate) struct SteerArgs {
 
 /// Options of `rawko fleet export`.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct ExportArgs {
+pub(crate) struct ExportTaskArgs {
     /// The task's id
     #[arg(value_name = "ID")]
     pub(super) task: String,

@@ -5,8 +5,8 @@ use std::time::Duration;
 use rawko_temporal::{Fleet, FleetTask};
 use serde_json::{Value, json};
 
-use super::arguments::{CancelArgs, Phase};
-use super::connection::{OrFailure as _, Target};
+use super::arguments::{CancelTasksArgs, TaskPhase};
+use super::connection::{FleetAddress, OrFailure as _};
 use super::phase::as_json;
 use crate::commands::cancel::DEFAULT_WAIT;
 use crate::exit::Exit;
@@ -15,8 +15,8 @@ use crate::output::clean_line;
 use crate::runtime::block_on;
 use crate::workspace::Workspace;
 
-pub(super) fn run(workspace: &Workspace, arguments: &CancelArgs) -> Result<Exit, Failure> {
-    let target = Target::of(workspace, &arguments.connection)?;
+pub(super) fn run(workspace: &Workspace, arguments: &CancelTasksArgs) -> Result<Exit, Failure> {
+    let target = FleetAddress::of(workspace, &arguments.connection)?;
     let wait = arguments.wait.map_or(DEFAULT_WAIT, |wait| Duration::from_millis(wait.as_ms()));
     let reason = arguments.reason.as_deref().unwrap_or("rawko fleet cancel");
     let console = &workspace.console;
@@ -33,7 +33,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &CancelArgs) -> Result<Exit,
                 }
             };
             let name = clean_line(id);
-            let state = ended.as_ref().map(|task| Phase::of(task).as_str());
+            let state = ended.as_ref().map(|task| TaskPhase::of(task).as_str());
             if arguments.output.json {
                 stopped.push(json!({
                     "id": id,

@@ -19,7 +19,7 @@ const VARIABLES: [(&str, &str); 3] =
 
 /// A fleet that is not connected yet.
 #[derive(Debug)]
-pub(super) struct Target {
+pub(super) struct FleetAddress {
     /// Where the engine is.
     pub(super) engine: EngineAddress,
     /// The first word of the names of its queues.
@@ -36,7 +36,7 @@ pub(super) struct Target {
     pub(super) redactor: Arc<EventRedactor>,
 }
 
-impl Target {
+impl FleetAddress {
     /// The fleet that the options and the configuration name.
     ///
     /// # Errors
@@ -45,7 +45,7 @@ impl Target {
         let environment = workspace.environment;
         let is_set = |name: &str| environment.var(name).is_some();
         let (config, redactor) = configured(workspace, arguments)?;
-        let named = Named::of(arguments, &config, is_set);
+        let named = NamedTarget::of(arguments, &config, is_set);
         let default = || environment.data_dir().map(|data| data.join("fleet").join("store"));
         let (location, has_default_store) = match named.store {
             Some(store) => (store, false),
@@ -63,7 +63,7 @@ impl Target {
         let secrets: Vec<(String, String)> = environment.secrets().iter().filter_map(text).collect();
         let store = SharedStore::open_with(&location, &secrets)
             .map_err(|error| of_error(&FleetError::from(error)).with_hint(STORES))?;
-        let Named { address, namespace, profile, queue, .. } = named;
+        let NamedTarget { address, namespace, profile, queue, .. } = named;
         let shown = address.clone().or_else(|| environment.var("TEMPORAL_ADDRESS"));
         let shown = shown.unwrap_or_else(|| "the usual address".to_owned());
         let engine = EngineAddress { address, namespace, profile, secrets };
@@ -101,7 +101,7 @@ const STORES: &str = "--store takes an absolute path that all workers share, or 
 
 /// What the user named.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Named {
+struct NamedTarget {
     address: Option<String>,
     namespace: Option<String>,
     profile: Option<String>,
@@ -109,7 +109,7 @@ struct Named {
     store: Option<String>,
 }
 
-impl Named {
+impl NamedTarget {
     /// `is_set` says whether there is such a variable.
     fn of(arguments: &ConnectionArgs, configured: &FleetConfig, is_set: impl Fn(&str) -> bool) -> Self {
         // The SDK reads the variables itself.
@@ -194,7 +194,8 @@ mod tests {
             takeover: None,
         };
         let arguments = ConnectionArgs { namespace: text("given"), ..ConnectionArgs::default() };
-        let named = |variables: &[&str]| Named::of(&arguments, &configured, |name| variables.contains(&name));
+        let named =
+            |variables: &[&str]| NamedTarget::of(&arguments, &configured, |name| variables.contains(&name));
         let without = named(&[]);
         assert_eq!((without.address, without.namespace), (text("configured:1"), text("given")));
         assert_eq!(

@@ -3,8 +3,8 @@
 use rawko_temporal::{Fleet, FleetTask, TaskStatus};
 use serde_json::json;
 
-use super::arguments::ExportArgs;
-use super::connection::{OrFailure as _, Target};
+use super::arguments::ExportTaskArgs;
+use super::connection::{FleetAddress, OrFailure as _};
 use super::git::Checkout;
 use super::phase::as_json;
 use crate::exit::Exit;
@@ -13,8 +13,8 @@ use crate::output::{clean, clean_line, quoted};
 use crate::runtime::block_on;
 use crate::workspace::Workspace;
 
-pub(super) fn run(workspace: &Workspace, arguments: &ExportArgs) -> Result<Exit, Failure> {
-    let target = Target::of(workspace, &arguments.connection)?;
+pub(super) fn run(workspace: &Workspace, arguments: &ExportTaskArgs) -> Result<Exit, Failure> {
+    let target = FleetAddress::of(workspace, &arguments.connection)?;
     let rawko = workspace.builder().trusted(true).build()?;
     let id = &arguments.task;
     let name = clean_line(id);
@@ -35,7 +35,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &ExportArgs) -> Result<Exit,
         let session = session(&fleet, &task).await?;
         Ok((task, session))
     })?;
-    let Session { header, events, records } = session;
+    let ExportedSession { header, events, records } = session;
     let name_of_session = header.session.clone();
     let journal = rawko.adopt(header, &events, &records)?;
     let fetched = fetch(workspace, &task, &name_of_session);
@@ -46,7 +46,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &ExportArgs) -> Result<Exit,
             "journal": journal,
             "events": events.len(),
             "ended": !goes_on,
-            "fetched": matches!(fetched, Ok(Fetched::Branch | Fetched::NoBranch)),
+            "fetched": matches!(fetched, Ok(FetchedRefs::Branch | FetchedRefs::NoBranch)),
             "task": as_json(&task),
         }))?;
         return Ok(Exit::Success);
@@ -61,18 +61,18 @@ pub(super) fn run(workspace: &Workspace, arguments: &ExportArgs) -> Result<Exit,
             clean(why)
         ))?;
     }
-    console.write(&next(&task, &session, fetched.unwrap_or(Fetched::Nothing)))?;
+    console.write(&next(&task, &session, fetched.unwrap_or(FetchedRefs::Nothing)))?;
     Ok(Exit::Success)
 }
 
 /// What a session is made of.
-struct Session {
+struct ExportedSession {
     header: rawko::journal::JournalHeader,
     events: Vec<rawko_core::session::Stamped>,
     records: Vec<(String, Vec<u8>)>,
 }
 
-async fn session(fleet: &Fleet, task: &FleetTask) -> Result<Session, Failure> {
+async fn session(fleet: &Fleet, task: &FleetTask) -> Result<ExportedSession, Failure> {
     let id = &task.id;
     let Some(header) = fleet.header(id).await.or_failure()? else {
         return Err(Failure::new(Exit::Failed, format!("task {} has no session yet", clean_line(id)))
@@ -81,12 +81,12 @@ async fn session(fleet: &Fleet, task: &FleetTask) -> Result<Session, Failure> {
     let events = fleet.events(id, 0).await.or_failure()?;
     let records = fleet.records(id).await.or_failure()?;
     let records = records.into_iter().map(|(name, content)| (name, content.to_vec())).collect();
-    Ok(Session { header, events, records })
+    Ok(ExportedSession { header, events, records })
 }
 
 /// What was fetched of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fetched {
+enum FetchedRefs {
     /// This is no checkout of its repository.
     Nothing,
     /// Its checkpoints. It has changed nothing, so it has no branch.
@@ -96,19 +96,19 @@ enum Fetched {
 }
 
 /// Fetches the task's branch and checkpoints, where this is a checkout of its repository.
-fn fetch(workspace: &Workspace, task: &FleetTask, session: &str) -> Result<Fetched, String> {
-    let Some(status) = &task.status else { return Ok(Fetched::Nothing) };
+fn fetch(workspace: &Workspace, task: &FleetTask, session: &str) -> Result<FetchedRefs, String> {
+    let Some(status) = &task.status else { return Ok(FetchedRefs::Nothing) };
     let checkout = Checkout::find(workspace).map_err(|failure| failure.message().to_owned())?;
     let url = status.repository.url();
     let Some(checkout) = checkout.filter(|checkout| checkout.is_of(url)) else {
-        return Ok(Fetched::Nothing);
+        return Ok(FetchedRefs::Nothing);
     };
     let has_branch = checkout.fetch(url, &status.branch, session)?;
-    Ok(if has_branch { Fetched::Branch } else { Fetched::NoBranch })
+    Ok(if has_branch { FetchedRefs::Branch } else { FetchedRefs::NoBranch })
 }
 
 /// What can be done with it now.
-fn next(task: &FleetTask, session: &str, fetched: Fetched) -> String {
+fn next(task: &FleetTask, session: &str, fetched: FetchedRefs) -> String {
     let Some(status) = &task.status else { return String::new() };
     let switch = switch(status, fetched);
     if status.outcome.is_some() {
@@ -122,12 +122,12 @@ fn next(task: &FleetTask, session: &str, fetched: Fetched) -> String {
     switch
 }
 
-fn switch(status: &TaskStatus, fetched: Fetched) -> String {
+fn switch(status: &TaskStatus, fetched: FetchedRefs) -> String {
     let branch = quoted(&status.branch);
     match (fetched, &status.head) {
-        (Fetched::Branch, _) => format!("its work: git switch {branch}\n"),
-        (Fetched::NoBranch, _) | (Fetched::Nothing, None) => String::new(),
-        (Fetched::Nothing, Some(_)) => {
+        (FetchedRefs::Branch, _) => format!("its work: git switch {branch}\n"),
+        (FetchedRefs::NoBranch, _) | (FetchedRefs::Nothing, None) => String::new(),
+        (FetchedRefs::Nothing, Some(_)) => {
             let url = quoted(status.repository.url());
             format!("its work: git fetch {url} {branch} && git switch -c {branch} FETCH_HEAD\n")
         }

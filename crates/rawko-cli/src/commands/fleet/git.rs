@@ -18,7 +18,7 @@ pub(super) struct Checkout {
 
 /// What a task begins with.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Origin {
+pub(super) struct TaskBase {
     /// The address of the remote `origin`.
     pub(super) url: String,
     /// The commit that is checked out; absent if a revision was named.
@@ -43,7 +43,7 @@ impl Checkout {
     ///
     /// # Errors
     /// If there is no remote `origin`, or it is not known to have the commit that is checked out.
-    pub(super) fn origin(&self, is_named: bool) -> Result<Origin, Failure> {
+    pub(super) fn origin(&self, is_named: bool) -> Result<TaskBase, Failure> {
         let top = self.top.display();
         let Some(url) = self.ask(&["remote", "get-url", "origin"])? else {
             let message = format!("the repository {top} has no remote `origin`");
@@ -53,7 +53,7 @@ impl Checkout {
         let status = ["status", "--porcelain", "--untracked-files=normal", "--ignore-submodules=all"];
         let has_changes = self.ask(&status)?.is_some();
         if is_named {
-            return Ok(Origin { url, commit: None, has_changes });
+            return Ok(TaskBase { url, commit: None, has_changes });
         }
         let Some(commit) = self.ask(&["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])? else {
             let message = format!("the repository {top} has no commit yet");
@@ -66,7 +66,7 @@ impl Checkout {
             return Err(Failure::usage(message)
                 .with_hint("push it: git push\nor begin with what is there: --branch REV"));
         }
-        Ok(Origin { url, commit: Some(commit), has_changes })
+        Ok(TaskBase { url, commit: Some(commit), has_changes })
     }
 
     /// Fetches a session's checkpoints and its task's branch, as the user would. Says whether there is such a branch: a task that

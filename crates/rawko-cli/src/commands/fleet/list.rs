@@ -3,8 +3,8 @@
 use rawko_temporal::{FleetTask, TaskStatus};
 use serde_json::Value;
 
-use super::arguments::{ListArgs, Phase};
-use super::connection::{OrFailure as _, Target};
+use super::arguments::{ListArgs, TaskPhase};
+use super::connection::{FleetAddress, OrFailure as _};
 use super::phase::{as_json, timestamp};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ use crate::workspace::Workspace;
 const TASK_CHARS: usize = 60;
 
 pub(super) fn run(workspace: &Workspace, arguments: &ListArgs) -> Result<Exit, Failure> {
-    let target = Target::of(workspace, &arguments.connection)?;
+    let target = FleetAddress::of(workspace, &arguments.connection)?;
     let all = block_on(async { target.connect().await?.list().await.or_failure() })?;
     let tasks: Vec<&FleetTask> = all.iter().filter(|task| is_asked_for(task, arguments)).collect();
     let entries: Vec<Value> = tasks.iter().copied().map(as_json).collect();
@@ -33,7 +33,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &ListArgs) -> Result<Exit, F
         Rows::new(paint, &tasks).table(&[
             ("ID", &|task| task.id.clone()),
             ("AGE", &|task| or_dash(task.submitted_at.map(|at| age(now.since(timestamp(at)))))),
-            ("STATE", &|task| Phase::of(task).as_str().to_owned()),
+            ("STATE", &|task| TaskPhase::of(task).as_str().to_owned()),
             ("ITERATIONS", &|task| known(task, |status| status.iterations.to_string())),
             ("SUBMITTER", &|task| known(task, |status| status.submitter.clone())),
             ("TASK", &|task| known(task, |status| shortened(&status.task, TASK_CHARS))),
@@ -46,7 +46,7 @@ fn is_asked_for(task: &FleetTask, arguments: &ListArgs) -> bool {
     let is = |wanted: &Option<String>, of: fn(&TaskStatus) -> Option<&str>| {
         wanted.as_deref().is_none_or(|wanted| task.status.as_ref().and_then(of) == Some(wanted))
     };
-    (arguments.state.is_empty() || arguments.state.contains(&Phase::of(task)))
+    (arguments.state.is_empty() || arguments.state.contains(&TaskPhase::of(task)))
         && is(&arguments.submission, |status| status.submission.as_deref())
         && is(&arguments.submitter, |status| Some(status.submitter.as_str()))
 }

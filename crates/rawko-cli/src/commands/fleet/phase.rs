@@ -7,10 +7,10 @@ use rawko_core::Timestamp;
 use rawko_temporal::{EngineState, FleetTask};
 use serde_json::{Value, json};
 
-use super::arguments::Phase;
+use super::arguments::TaskPhase;
 use crate::exit::Exit;
 
-impl Phase {
+impl TaskPhase {
     /// That of a task.
     pub(super) fn of(task: &FleetTask) -> Self {
         let status = task.status.as_ref();
@@ -68,7 +68,7 @@ pub(super) fn exit_of(task: &FleetTask) -> Exit {
 /// A task as JSON.
 pub(super) fn as_json(task: &FleetTask) -> Value {
     let mut value = serde_json::to_value(task).unwrap_or_default();
-    value["phase"] = json!(Phase::of(task).as_str());
+    value["phase"] = json!(TaskPhase::of(task).as_str());
     for (key, at) in [("submittedAt", task.submitted_at), ("endedAt", task.ended_at)] {
         if let Some(at) = at {
             value[key] = json!(timestamp(at).to_rfc3339());
@@ -147,23 +147,23 @@ pub(super) mod tests {
     #[test]
     fn a_task_stands_in_one_word() {
         use EngineState::{Cancelled, Completed, Failed, Running, Terminated};
-        let of = |engine, change: fn(&mut TaskStatus)| Phase::of(&task(engine, change));
-        assert_eq!(of(Running, |_| {}), Phase::Running);
-        assert_eq!(of(Running, |status| status.session = None), Phase::Waiting);
-        assert_eq!(of(Running, |status| status.is_paused = true), Phase::Paused);
-        assert_eq!(of(Running, |status| status.question = Some(question())), Phase::Asking);
-        assert_eq!(of(Cancelled, |_| {}), Phase::Released);
-        assert_eq!(of(Cancelled, |status| status.session = None), Phase::Cancelled);
-        assert_eq!(of(Failed, |_| {}), Phase::Broken);
-        assert_eq!(of(Terminated, |_| {}), Phase::Broken);
+        let of = |engine, change: fn(&mut TaskStatus)| TaskPhase::of(&task(engine, change));
+        assert_eq!(of(Running, |_| {}), TaskPhase::Running);
+        assert_eq!(of(Running, |status| status.session = None), TaskPhase::Waiting);
+        assert_eq!(of(Running, |status| status.is_paused = true), TaskPhase::Paused);
+        assert_eq!(of(Running, |status| status.question = Some(question())), TaskPhase::Asking);
+        assert_eq!(of(Cancelled, |_| {}), TaskPhase::Released);
+        assert_eq!(of(Cancelled, |status| status.session = None), TaskPhase::Cancelled);
+        assert_eq!(of(Failed, |_| {}), TaskPhase::Broken);
+        assert_eq!(of(Terminated, |_| {}), TaskPhase::Broken);
         let limited = |status: &mut TaskStatus| {
             status.outcome = Some(Outcome { status: Status::Limited, ..failed() });
         };
-        assert_eq!(of(Failed, limited), Phase::Limited);
+        assert_eq!(of(Failed, limited), TaskPhase::Limited);
         let verified = |status: &mut TaskStatus| {
             status.outcome = Some(Outcome { status: Status::Verified, ..failed() });
         };
-        assert_eq!(of(Completed, verified), Phase::Verified);
+        assert_eq!(of(Completed, verified), TaskPhase::Verified);
         assert_eq!(exit_of(&task(Completed, verified)), Exit::Success);
         assert_eq!(exit_of(&task(Failed, limited)), Exit::Limited);
         assert_eq!(exit_of(&task(Failed, |_| {})), Exit::Failed);
@@ -176,7 +176,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_words_are_those_of_the_option() {
-        for phase in Phase::value_variants() {
+        for phase in TaskPhase::value_variants() {
             assert_eq!(phase.to_possible_value().unwrap().get_name(), phase.as_str());
         }
     }

@@ -47,7 +47,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &UpArgs) -> Result<Exit, Fai
     })?;
     block_on(async {
         let mut signals = StopSignals::listen()?;
-        let mut server = Server::start(&program, port, &folder)?;
+        let mut server = EngineServer::start(&program, port, &folder)?;
         tokio::select! {
             biased;
             _ = signals.next() => return Ok(Exit::Cancelled),
@@ -91,7 +91,7 @@ fn folder(workspace: &Workspace, given: Option<&Path>) -> Result<PathBuf, Failur
 }
 
 /// The server, which ends with this.
-struct Server {
+struct EngineServer {
     child: Child,
     data: PathBuf,
     log: PathBuf,
@@ -99,7 +99,7 @@ struct Server {
     _lock: std::fs::File,
 }
 
-impl Server {
+impl EngineServer {
     fn start(program: &Path, port: u16, folder: &Path) -> Result<Self, Failure> {
         let (data, log, lock) =
             (folder.join("server.db"), folder.join("server.log"), folder.join("server.lock"));
@@ -175,7 +175,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for EngineServer {
     fn drop(&mut self) {
         let until = std::time::Instant::now() + END;
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);

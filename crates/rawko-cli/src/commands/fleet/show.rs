@@ -2,8 +2,8 @@
 
 use rawko_temporal::{FleetTask, TaskStatus};
 
-use super::arguments::{Phase, ShowArgs};
-use super::connection::{OrFailure as _, Target};
+use super::arguments::{ShowArgs, TaskPhase};
+use super::connection::{FleetAddress, OrFailure as _};
 use super::phase::{as_json, timestamp};
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -16,7 +16,7 @@ use crate::workspace::Workspace;
 const DIGEST_CHARS: usize = 12;
 
 pub(super) fn run(workspace: &Workspace, arguments: &ShowArgs) -> Result<Exit, Failure> {
-    let target = Target::of(workspace, &arguments.connection)?;
+    let target = FleetAddress::of(workspace, &arguments.connection)?;
     let task = block_on(async { target.connect().await?.show(&arguments.task).await.or_failure() })?;
     let text = |paint| text(&task, Clock::local(), paint);
     workspace.console.output(arguments.output.json, &as_json(&task), text)?;
@@ -88,8 +88,8 @@ fn text(task: &FleetTask, clock: Clock, paint: Paint) -> String {
     let mut next: Vec<String> = Vec::new();
     if status.is_some_and(|status| status.session.is_some()) {
         next.extend(status.map(commands));
-        next.push(match Phase::of(task) {
-            Phase::Running | Phase::Asking | Phase::Paused => format!("rawko fleet watch {id}"),
+        next.push(match TaskPhase::of(task) {
+            TaskPhase::Running | TaskPhase::Asking | TaskPhase::Paused => format!("rawko fleet watch {id}"),
             _ => format!("rawko fleet export {id}"),
         });
     }
@@ -100,14 +100,14 @@ fn text(task: &FleetTask, clock: Clock, paint: Paint) -> String {
 }
 
 fn state(task: &FleetTask) -> String {
-    let word = Phase::of(task).as_str();
+    let word = TaskPhase::of(task).as_str();
     let agent = task.status.as_ref().and_then(|status| Some((status.agent.as_ref()?, status.state)));
-    match (Phase::of(task), agent) {
-        (Phase::Running, Some((agent, state))) => {
+    match (TaskPhase::of(task), agent) {
+        (TaskPhase::Running, Some((agent, state))) => {
             format!("{word} ({}, {})", clean_line(agent), state.as_str())
         }
-        (Phase::Waiting, _) => format!("{word} for a worker"),
-        (Phase::Released, _) => format!("{word} to a process that drives it itself"),
+        (TaskPhase::Waiting, _) => format!("{word} for a worker"),
+        (TaskPhase::Released, _) => format!("{word} to a process that drives it itself"),
         _ => word.to_owned(),
     }
 }

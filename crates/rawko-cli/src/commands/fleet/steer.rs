@@ -3,27 +3,28 @@
 use rawko_temporal::FleetError;
 use serde_json::json;
 
-use super::arguments::{CancelArgs, SteerArgs};
+use super::arguments::{CancelTasksArgs, SteerTaskArgs};
 use super::cancel;
-use super::connection::{Target, of_error};
-use crate::commands::steer::{Wanted, command};
+use super::connection::{FleetAddress, of_error};
+use crate::commands::steer::{SteerRequest, command};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean_line;
 use crate::runtime::block_on;
 use crate::workspace::Workspace;
 
-pub(super) fn run(workspace: &Workspace, arguments: &SteerArgs) -> Result<Exit, Failure> {
+pub(super) fn run(workspace: &Workspace, arguments: &SteerTaskArgs) -> Result<Exit, Failure> {
     let id = &arguments.task;
     let command = match command(&arguments.words)? {
-        Wanted::Override(command) => command,
-        Wanted::Cancel => {
+        SteerRequest::Override(command) => command,
+        SteerRequest::Cancel => {
             let (tasks, connection) = (vec![id.clone()], arguments.connection.clone());
-            let cancel = CancelArgs { tasks, connection, output: arguments.output, ..CancelArgs::default() };
+            let cancel =
+                CancelTasksArgs { tasks, connection, output: arguments.output, ..CancelTasksArgs::default() };
             return cancel::run(workspace, &cancel);
         }
     };
-    let target = Target::of(workspace, &arguments.connection)?;
+    let target = FleetAddress::of(workspace, &arguments.connection)?;
     let ignored = block_on(async {
         match target.connect().await?.steer(id, command.clone()).await {
             Ok(()) => Ok(None),

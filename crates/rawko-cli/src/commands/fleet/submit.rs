@@ -8,9 +8,9 @@ use rawko_temporal::{Fleet, FleetTask, Submitted, TaskSpec};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::arguments::{Phase, SubmitArgs};
-use super::connection::{OrFailure as _, Target, of_error};
-use super::git::{Checkout, Origin, no_repository};
+use super::arguments::{SubmitArgs, TaskPhase};
+use super::connection::{FleetAddress, OrFailure as _, of_error};
+use super::git::{Checkout, TaskBase, no_repository};
 use super::phase::{as_json, exit_of};
 use super::task_list::{self, ListedTask, id_of, submission_of};
 use crate::exit::Exit;
@@ -26,7 +26,7 @@ const TASK_CHARS: usize = 60;
 const AT_ONCE: usize = 20;
 
 pub(super) fn run(workspace: &Workspace, mut arguments: SubmitArgs) -> Result<Exit, Failure> {
-    let target = Target::of(workspace, &arguments.connection)?;
+    let target = FleetAddress::of(workspace, &arguments.connection)?;
     arguments.settings.takeover = arguments.settings.takeover.or(target.takeover);
     let handed_over = match &arguments.session {
         Some(session) => Some(HandedOver::of(workspace, session)?),
@@ -115,7 +115,7 @@ fn specs(
     workspace: &Workspace,
     arguments: &SubmitArgs,
     handed_over: Option<&HandedOver>,
-    target: &Target,
+    target: &FleetAddress,
 ) -> Result<Vec<TaskSpec>, Failure> {
     let mut listed = match handed_over {
         // Named by its session, so that the same one is the same a second time.
@@ -190,11 +190,11 @@ fn specs(
 struct Here<'a> {
     workspace: &'a Workspace,
     is_named: bool,
-    origin: Option<Origin>,
+    origin: Option<TaskBase>,
 }
 
 impl Here<'_> {
-    fn origin(&mut self) -> Result<&Origin, Failure> {
+    fn origin(&mut self) -> Result<&TaskBase, Failure> {
         let is_enough = self.origin.as_ref().is_some_and(|origin| origin.commit.is_some() || self.is_named);
         if !is_enough {
             let checkout = Checkout::find(self.workspace)?.ok_or_else(no_repository)?;
@@ -264,7 +264,7 @@ async fn submit_all(fleet: &Fleet, specs: Vec<TaskSpec>) -> Result<Vec<Submitted
 
 fn tell(
     workspace: &Workspace,
-    target: &Target,
+    target: &FleetAddress,
     submitted: &[Submitted],
     tasks: &[String],
 ) -> Result<(), Failure> {
@@ -338,7 +338,7 @@ fn end(task: &FleetTask) -> String {
     let said = outcome.map(|outcome| outcome.summary.clone()).or_else(|| task.failure.clone());
     let said = said.map(|said| clean(said.trim()).into_owned()).filter(|said| !said.is_empty());
     let said = said.map(|said| format!("\n  {}", said.replace('\n', "\n  "))).unwrap_or_default();
-    format!("{} {}{said}", clean_line(&task.id), Phase::of(task).as_str())
+    format!("{} {}{said}", clean_line(&task.id), TaskPhase::of(task).as_str())
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use std::time::Duration;
 use rawko::RunEvent;
 use rawko_temporal::{Fleet, FleetTask};
 
-use super::arguments::{Phase, WatchArgs};
-use super::connection::{OrFailure as _, Target};
+use super::arguments::{TaskPhase, WatchTaskArgs};
+use super::connection::{FleetAddress, OrFailure as _};
 use super::phase::exit_of;
 use super::show;
 use crate::exit::Exit;
@@ -23,16 +23,16 @@ use crate::workspace::Workspace;
 /// How often the store and the engine are asked for news.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How watching ended.
-enum Ended {
+/// How watching a task of a fleet ended.
+enum TaskWatchEnd {
     /// The task ended, with this event if its session has one.
     Finished(Box<FleetTask>, Option<Box<RunEvent>>),
     /// The user does not want to see more.
     Detached,
 }
 
-pub(super) fn run(workspace: &Workspace, arguments: &WatchArgs) -> Result<Exit, Failure> {
-    let target = Target::of(workspace, &arguments.connection)?;
+pub(super) fn run(workspace: &Workspace, arguments: &WatchTaskArgs) -> Result<Exit, Failure> {
+    let target = FleetAddress::of(workspace, &arguments.connection)?;
     let console = &workspace.console;
     let format = match arguments.json {
         true => OutputFormat::StreamJson,
@@ -50,7 +50,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &WatchArgs) -> Result<Exit, 
         ended
     })?;
     match ended {
-        Ended::Finished(task, finished) => {
+        TaskWatchEnd::Finished(task, finished) => {
             let summary = finished.and_then(|finished| Summary::of(&finished, None, false));
             match summary {
                 Some(summary) if format == OutputFormat::Text => {
@@ -66,7 +66,7 @@ pub(super) fn run(workspace: &Workspace, arguments: &WatchArgs) -> Result<Exit, 
             }
             Ok(exit_of(&task))
         }
-        Ended::Detached => {
+        TaskWatchEnd::Detached => {
             console.write_error(&format!(
                 "no longer watching; task {name} goes on. To stop it: rawko fleet cancel {name}\n"
             ))?;
@@ -78,8 +78,8 @@ pub(super) fn run(workspace: &Workspace, arguments: &WatchArgs) -> Result<Exit, 
 /// Why a task has ended whose session has not.
 fn without_end(task: &FleetTask) -> String {
     let name = clean_line(&task.id);
-    match (Phase::of(task), &task.failure) {
-        (Phase::Released, _) => {
+    match (TaskPhase::of(task), &task.failure) {
+        (TaskPhase::Released, _) => {
             format!(
                 "task {name} was released: its session goes on elsewhere; `rawko fleet export {name}` brings it here"
             )
@@ -90,7 +90,11 @@ fn without_end(task: &FleetTask) -> String {
 }
 
 /// Reports what there is and what comes, until the task ends.
-async fn follow(fleet: &Fleet, id: &str, reporter: &mut (dyn Reporter + Send)) -> Result<Ended, Failure> {
+async fn follow(
+    fleet: &Fleet,
+    id: &str,
+    reporter: &mut (dyn Reporter + Send),
+) -> Result<TaskWatchEnd, Failure> {
     let mut signals = StopSignals::listen()?;
     let mut looks = tokio::time::interval(LOOK);
     looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
@@ -100,7 +104,7 @@ async fn follow(fleet: &Fleet, id: &str, reporter: &mut (dyn Reporter + Send)) -
     loop {
         tokio::select! {
             biased;
-            _ = signals.next() => return Ok(Ended::Detached),
+            _ = signals.next() => return Ok(TaskWatchEnd::Detached),
             _ = looks.tick() => {}
         }
         // Asked before the events: once a task has ended, all of them are there.
@@ -136,7 +140,7 @@ async fn follow(fleet: &Fleet, id: &str, reporter: &mut (dyn Reporter + Send)) -
             if let Some(finished) = &finished {
                 reporter.event(finished)?;
             }
-            return Ok(Ended::Finished(Box::new(task), finished.map(Box::new)));
+            return Ok(TaskWatchEnd::Finished(Box::new(task), finished.map(Box::new)));
         }
         if reporter.is_animated() {
             reporter.tick()?;

@@ -13,7 +13,7 @@ use rawko_temporal::{MakeBuilder, Slots, WorkerSettings, work};
 use tokio::sync::oneshot;
 
 use super::arguments::WorkerArgs;
-use super::connection::{OrFailure as _, Target};
+use super::connection::{FleetAddress, OrFailure as _};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -26,7 +26,7 @@ use crate::workspace::{Workspace, builder_of};
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub(super) fn run(workspace: &Workspace, arguments: WorkerArgs) -> Result<Exit, Failure> {
-    let target = Target::of(workspace, &arguments.connection)?;
+    let target = FleetAddress::of(workspace, &arguments.connection)?;
     let folder = folder(workspace, arguments.dir.as_deref())?;
     let providers = providers(workspace, &arguments)?;
     let rates = arguments.rate.iter().cloned().collect();
@@ -110,7 +110,7 @@ async fn until_stopped(console: Console, settings: WorkerSettings, line: String)
     }
 }
 
-fn ready_line(settings: &WorkerSettings, target: &Target) -> String {
+fn ready_line(settings: &WorkerSettings, target: &FleetAddress) -> String {
     let WorkerSettings { queue, slots, providers, .. } = settings;
     let models = match (slots.models, providers.as_slice()) {
         (0, _) => "no model calls".to_owned(),

@@ -13,12 +13,12 @@ const PAGE: &str =
     "HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\nconnection: close\r\n\r\nYou can close this page.\n";
 
 /// Listens on a port of the loopback.
-pub(super) struct Listener {
+pub(super) struct CallbackListener {
     listener: TcpListener,
     port: u16,
 }
 
-impl Listener {
+impl CallbackListener {
     /// On this port, or on a free one.
     pub(super) fn new(port: Option<u16>) -> io::Result<Self> {
         let listener = TcpListener::bind(("127.0.0.1", port.unwrap_or(0)))?;
@@ -80,7 +80,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_address_that_the_browser_asked_for_is_given() {
-        let listener = Listener::new(None).unwrap();
+        let listener = CallbackListener::new(None).unwrap();
         let port = listener.port;
         let browser = std::thread::spawn(move || {
             for path in ["/favicon.ico", "/callback?code=1&state=2"] {

@@ -12,7 +12,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Clock;
 use crate::recorded::RecordedRun;
-use crate::reporters::{Plain, Reporter as _, Summary, Verbosity};
+use crate::reporters::{PlainReporter, Reporter as _, Summary, Verbosity};
 use crate::verify_args::VerifyArgs;
 use crate::workspace::Workspace;
 
@@ -26,7 +26,7 @@ pub(super) fn show(
 ) -> Result<Exit, Failure> {
     let path = store.find(id)?;
     let journal = read(&path)?;
-    let history = History::of(&journal, &path);
+    let history = ReplayedSession::of(&journal, &path);
     let console = &workspace.console;
     if as_json {
         let tasks = tasks(&journal);
@@ -43,7 +43,7 @@ pub(super) fn show(
         return Ok(Exit::Success);
     }
     let verbosity = if verbose { Verbosity::Verbose } else { Verbosity::Normal };
-    let mut reporter = Plain::new(console.paint(), verbosity, Clock::local(), io::stdout());
+    let mut reporter = PlainReporter::new(console.paint(), verbosity, Clock::local(), io::stdout());
     for event in &history.events {
         reporter.event(event)?;
     }
@@ -83,7 +83,7 @@ fn not_kept(workspace: &Workspace, verify: &[String]) -> String {
 }
 
 /// The events of a session as a live run would have sent them.
-struct History {
+struct ReplayedSession {
     events: Vec<RunEvent>,
     /// The verification commands of its last task.
     verify: Vec<String>,
@@ -96,7 +96,7 @@ struct History {
     tree: Option<PathBuf>,
 }
 
-impl History {
+impl ReplayedSession {
     /// Folds the journal's events once more.
     fn of(journal: &Journal, path: &Path) -> Self {
         let mut history = Self {

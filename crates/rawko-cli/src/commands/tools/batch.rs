@@ -20,9 +20,9 @@ use crate::failure::Failure;
 use crate::lines::LineReader;
 use crate::workspace::Workspace;
 
-/// One line. Other fields are ignored, so that a list may say more for its readers.
+/// One line: what is to be judged. Other fields are ignored, so that a list may say more for its readers.
 #[derive(Debug)]
-struct Question {
+struct BatchLine {
     id: Value,
     /// A command for Bash.
     command: Option<String>,
@@ -47,9 +47,10 @@ enum Access {
     Write,
 }
 
+/// What is printed for one line.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer<'a> {
+struct BatchVerdict<'a> {
     id: &'a Value,
     verdict: &'static str,
     rule: &'a str,
@@ -66,7 +67,7 @@ struct BadLine {
     error: String,
 }
 
-impl Question {
+impl BatchLine {
     /// Reads a line.
     fn read(line: &[u8]) -> Result<Self, String> {
         let mut fields: Map<String, Value> = serde_json::from_slice(line).map_err(|error| {
@@ -148,20 +149,20 @@ pub(super) fn check(workspace: &Workspace, agent: Option<&str>, file: &Path) -> 
     let rawko = workspace.inspect()?;
     let agent = agent.map(|name| super::agents::find(&rawko, name)).transpose()?;
     let registry = rawko.tools()?;
-    let judge = Judge { rawko: &rawko, agent, registry: &registry, sandbox: sandbox(&rawko) };
+    let judge = CallJudge { rawko: &rawko, agent, registry: &registry, sandbox: sandbox(&rawko) };
     let mut lines = LineReader::open(Some(file), "questions")?;
     let mut exit = Exit::Success;
     while let Some(line) = lines.next()? {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let judged = Question::read(line).and_then(|question| Ok((judge.verdict(&question)?, question)));
+        let judged = BatchLine::read(line).and_then(|question| Ok((judge.verdict(&question)?, question)));
         match judged {
             Ok((verdict, question)) => {
                 let places =
                     |agent: &LoadedAgent| rawko.config().places_of_rule(&agent.config.name, verdict.rule());
                 let configured = agent.filter(|_| !question.brings(verdict.rule()));
-                workspace.console.json_line(&Answer {
+                workspace.console.json_line(&BatchVerdict {
                     id: &question.id,
                     verdict: if verdict.is_allowed() { "allow" } else { "deny" },
                     rule: verdict.rule(),
@@ -179,7 +180,7 @@ pub(super) fn check(workspace: &Workspace, agent: Option<&str>, file: &Path) -> 
 }
 
 /// Whose rights count where a line does not say otherwise.
-struct Judge<'a> {
+struct CallJudge<'a> {
     rawko: &'a Rawko,
     /// The agent; if there is none, calls are judged with all tools and what a line grants.
     agent: Option<&'a LoadedAgent>,
@@ -192,8 +193,8 @@ fn sandbox(rawko: &Rawko) -> Option<Confinement> {
     rawko.confinement().ok().filter(|confinement| matches!(confinement, Confinement::Sandboxed(_)))
 }
 
-impl Judge<'_> {
-    fn verdict(&self, question: &Question) -> Result<Permission, String> {
+impl CallJudge<'_> {
+    fn verdict(&self, question: &BatchLine) -> Result<Permission, String> {
         if let Some(Err(errors)) = question.filter.as_ref().map(validate_filter) {
             let message: Vec<String> = errors.iter().map(ToString::to_string).collect();
             return Ok(Permission::denied("tools.bashFilter", message.join(" ")));
@@ -205,7 +206,7 @@ impl Judge<'_> {
         }
     }
 
-    fn command(&self, question: &Question, command: &str) -> Result<Permission, String> {
+    fn command(&self, question: &BatchLine, command: &str) -> Result<Permission, String> {
         let alone = self.agent.is_none() && question.permissions.is_none() && question.enforced.is_none();
         if let (true, Some(filter)) = (alone, &question.filter) {
             return Ok(bash_permission(filter, &self.rawko.project().display().to_string(), command));
@@ -213,7 +214,7 @@ impl Judge<'_> {
         self.call(question, BASH, json!({ "command": command }))
     }
 
-    fn path(&self, question: &Question, path: &str) -> Result<Permission, String> {
+    fn path(&self, question: &BatchLine, path: &str) -> Result<Permission, String> {
         let tool = match (&question.tool, question.access) {
             (Some(tool), _) => tool.as_str(),
             (None, Some(Access::Write)) => "Write",
@@ -230,7 +231,7 @@ impl Judge<'_> {
         self.call(question, tool, input)
     }
 
-    fn call(&self, question: &Question, tool: &str, input: Value) -> Result<Permission, String> {
+    fn call(&self, question: &BatchLine, tool: &str, input: Value) -> Result<Permission, String> {
         let mut agent = match self.agent {
             Some(agent) => agent.config.clone(),
             None => anyone()?,
@@ -268,7 +269,7 @@ mod tests {
 
     #[track_caller]
     fn check(line: &str, words: &[&str]) {
-        let error = Question::read(line.as_bytes()).unwrap_err();
+        let error = BatchLine::read(line.as_bytes()).unwrap_err();
         for word in words {
             assert!(error.contains(word), "{word:?} is missing in {error}");
         }
@@ -297,7 +298,7 @@ mod tests {
 
     #[test]
     fn a_denial_by_the_question_own_filter_names_it() {
-        let question = Question::read(EXAMPLE.as_bytes()).unwrap();
+        let question = BatchLine::read(EXAMPLE.as_bytes()).unwrap();
         let verdict = bash_permission(question.filter.as_ref().unwrap(), "/project", "rm x");
         let reason = question.reason(&verdict).unwrap();
         assert!(reason.contains("(`filter.allowedCommands` of this question)"), "{reason}");

@@ -7,7 +7,7 @@
 
 use std::io::{self, Write};
 
-use super::super::line::Line;
+use super::super::line::StyledLine;
 use crate::output::Paint;
 
 /// A terminal may be narrower already than it has said: then a line is cut and not wrapped, so that the next frame finds
@@ -39,7 +39,7 @@ pub(in crate::reporters) fn stderr_size() -> Measure {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Frame {
     /// The lines, none wider than the terminal.
-    pub(super) lines: Vec<Line>,
+    pub(super) lines: Vec<StyledLine>,
     /// Line and column of the cursor, where the user types.
     pub(super) cursor: Option<(usize, usize)>,
 }
@@ -64,7 +64,7 @@ impl<W: Write> Area<W> {
     }
 
     /// Writes `above`, which stays, and then the frame. A frame has fewer lines than the terminal.
-    pub(super) fn draw(&mut self, above: &[Line], frame: Frame, size: Size) -> io::Result<()> {
+    pub(super) fn draw(&mut self, above: &[StyledLine], frame: Frame, size: Size) -> io::Result<()> {
         // Synchronized output: terminals that support it show all of it at once, others ignore it.
         let mut text = String::from("\u{1b}[?2026h\u{1b}[?25l");
         text.push_str(&self.to_the_top(size));
@@ -105,12 +105,12 @@ impl<W: Write> Area<W> {
     fn to_the_top(&self, size: Size) -> String {
         let before = self.drawn.cursor.map_or(0, |(row, _)| row);
         // A narrower terminal has wrapped them.
-        let rows = |line: &Line| line.width().max(1).div_ceil(size.columns.max(1));
+        let rows = |line: &StyledLine| line.width().max(1).div_ceil(size.columns.max(1));
         let up: usize = self.drawn.lines.iter().take(before).map(rows).sum();
         if up == 0 { "\r".to_owned() } else { format!("\u{1b}[{up}A\r") }
     }
 
-    fn replace(&self, above: &[Line], frame: &Frame, size: Size, text: &mut String) {
+    fn replace(&self, above: &[StyledLine], frame: &Frame, size: Size, text: &mut String) {
         // Not from the corner of the window: tmux would keep what is erased there in its history.
         text.push_str(" \u{1b}[J\r");
         for line in above {
@@ -206,9 +206,9 @@ mod tests {
             let (mut printed, mut shown) = (Vec::new(), Vec::new());
             let mut area = Area::new(&mut bytes, Paint::new(true));
             for step in &steps {
-                let lines: Vec<Line> = step.lines.iter().map(Line::plain).collect();
+                let lines: Vec<StyledLine> = step.lines.iter().map(StyledLine::plain).collect();
                 let cursor = step.typing.then(|| (lines.len().saturating_sub(1), 1)).filter(|_| !lines.is_empty());
-                let above: Vec<Line> = step.above.iter().map(Line::plain).collect();
+                let above: Vec<StyledLine> = step.above.iter().map(StyledLine::plain).collect();
                 // A wider terminal than the one the lines are for: as after a change of its width.
                 area.draw(&above, Frame { lines, cursor }, Size { columns: step.columns, rows: 8 }).unwrap();
                 printed.extend(step.above.clone());
@@ -227,8 +227,10 @@ mod tests {
         let mut bytes = Vec::new();
         let size = Size { columns: 80, rows: 24 };
         let mut area = Area::new(&mut bytes, Paint::new(false));
-        let frame =
-            |last: &str| Frame { lines: vec![Line::plain("the same"), Line::plain(last)], cursor: None };
+        let frame = |last: &str| Frame {
+            lines: vec![StyledLine::plain("the same"), StyledLine::plain(last)],
+            cursor: None,
+        };
         area.draw(&[], frame("one"), size).unwrap();
         assert!(area.shows(&frame("one"), size) && !area.shows(&frame("two"), size));
         area.draw(&[], frame("two"), size).unwrap();
@@ -243,10 +245,10 @@ mod tests {
         terminal.process(b"stays\r\nABCDEFGHIJKLMNOPQRST\r\nUVWXYZ\r\n> typed\x1b[3G");
         let mut bytes = Vec::new();
         let mut area = Area::new(&mut bytes, Paint::new(false));
-        let wide = ["ABCDEFGHIJKLMNOPQRSTUVWXYZ", "> typed"].map(Line::plain).to_vec();
+        let wide = ["ABCDEFGHIJKLMNOPQRSTUVWXYZ", "> typed"].map(StyledLine::plain).to_vec();
         area.drawn = Frame { lines: wide, cursor: Some((1, 2)) };
         area.size = Some(Size { columns: 40, rows: 10 });
-        let narrow = ["ABCDEFGHIJKLMNOP…", "> typed"].map(Line::plain).to_vec();
+        let narrow = ["ABCDEFGHIJKLMNOP…", "> typed"].map(StyledLine::plain).to_vec();
         area.draw(&[], Frame { lines: narrow, cursor: Some((1, 2)) }, Size { columns: 20, rows: 10 })
             .unwrap();
         drop(area);

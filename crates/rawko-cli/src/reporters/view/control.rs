@@ -6,11 +6,11 @@
 use rawko::Override;
 use rawko_core::Timestamp;
 
-use super::super::line::{Line, Tone};
+use super::super::line::{StyledLine, Tone};
 use super::execution::flowing;
 use super::keys::Key;
 use super::model::{Model, QuestionId};
-use crate::commands::steer::Wanted;
+use crate::commands::steer::SteerRequest;
 use crate::output::clean_line;
 
 /// How long a notice stays, in milliseconds.
@@ -18,8 +18,8 @@ const NOTICE_MS: u64 = 6_000;
 
 /// What came of a key.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Action {
-    Steer(Wanted),
+pub(super) enum UserAction {
+    Steer(SteerRequest),
     /// The open question is answered.
     Answer(bool),
     /// The line that a server wants, or none.
@@ -28,7 +28,7 @@ pub(super) enum Action {
 
 /// The state of the keyboard.
 #[derive(Debug, Default)]
-pub(super) struct Control {
+pub(super) struct KeyboardControl {
     /// Whether there is a keyboard, and a run that it can steer.
     pub(super) active: bool,
     mode: Mode,
@@ -48,7 +48,7 @@ enum Mode {
     /// A message to the agent is typed.
     Saying(Input),
     /// One of these is chosen, by its place.
-    Acting(Vec<Wanted>, usize),
+    Acting(Vec<SteerRequest>, usize),
 }
 
 /// A line of text that is being typed.
@@ -60,24 +60,24 @@ struct Input {
 }
 
 /// How a menu names a command.
-fn name(wanted: &Wanted) -> String {
+fn name(wanted: &SteerRequest) -> String {
     match wanted {
-        Wanted::Override(Override::ForceAgent { agent }) => format!("force {}", clean_line(agent)),
+        SteerRequest::Override(Override::ForceAgent { agent }) => format!("force {}", clean_line(agent)),
         other => other.word().to_owned(),
     }
 }
 
-fn meaning(wanted: &Wanted) -> &'static str {
+fn meaning(wanted: &SteerRequest) -> &'static str {
     match wanted {
-        Wanted::Cancel => "end the run, like Ctrl-C; a second time: at once",
+        SteerRequest::Cancel => "end the run, like Ctrl-C; a second time: at once",
         other => other.meaning(),
     }
 }
 
-impl Control {
+impl KeyboardControl {
     /// Takes a key. Text is never an action: it is a message, or the answer to a question that is shown, and both end with
     /// Enter.
-    pub(super) fn key(&mut self, key: &Key, model: &Model, now: Timestamp) -> Option<Action> {
+    pub(super) fn key(&mut self, key: &Key, model: &Model, now: Timestamp) -> Option<UserAction> {
         match &mut self.mode {
             Mode::Saying(_) if *key == Key::Escape => {
                 self.mode = Mode::Rest;
@@ -87,7 +87,9 @@ impl Control {
                 let text = input.key(key)?;
                 self.mode = Mode::Rest;
                 let said = !text.trim().is_empty();
-                said.then(|| Action::Steer(Wanted::Override(Override::Say { text: text.trim().to_owned() })))
+                said.then(|| {
+                    UserAction::Steer(SteerRequest::Override(Override::Say { text: text.trim().to_owned() }))
+                })
             }
             Mode::Acting(actions, at) => {
                 let last = actions.len().saturating_sub(1);
@@ -99,7 +101,7 @@ impl Control {
                     Key::Enter => {
                         let chosen = actions.get(*at).cloned();
                         self.mode = Mode::Rest;
-                        return chosen.map(Action::Steer);
+                        return chosen.map(UserAction::Steer);
                     }
                     Key::Char(_) | Key::Paste(_) => self.say(key),
                     Key::Escape => self.mode = Mode::Rest,
@@ -111,11 +113,11 @@ impl Control {
         }
     }
 
-    fn at_rest(&mut self, key: &Key, model: &Model, now: Timestamp) -> Option<Action> {
+    fn at_rest(&mut self, key: &Key, model: &Model, now: Timestamp) -> Option<UserAction> {
         if let Some((_, input)) = &mut self.line {
             let line = if *key == Key::Escape { None } else { Some(input.key(key)?) };
             self.line = None;
-            return Some(Action::Line(line));
+            return Some(UserAction::Line(line));
         }
         let question = model.question.as_ref().map(|question| &question.id);
         let asking = self.asking.as_mut().filter(|(id, _)| Some(id) == question);
@@ -130,15 +132,15 @@ impl Control {
                     .into_iter()
                     .chain(force)
                     .chain([Override::Reset]);
-                let actions = commands.map(Wanted::Override).chain([Wanted::Cancel]);
+                let actions = commands.map(SteerRequest::Override).chain([SteerRequest::Cancel]);
                 self.mode = Mode::Acting(actions.collect(), 0);
             }
             (_, Some((_, input))) => {
                 let line = input.key(key)?;
                 // Only a clear yes is one; an empty line is a no.
                 match line.trim().to_ascii_lowercase().as_str() {
-                    "y" | "yes" => return Some(Action::Answer(true)),
-                    "" | "n" | "no" => return Some(Action::Answer(false)),
+                    "y" | "yes" => return Some(UserAction::Answer(true)),
+                    "" | "n" | "no" => return Some(UserAction::Answer(false)),
                     _ => {
                         self.tell(
                             "that is neither yes nor no; as a message it does not answer the question",
@@ -186,22 +188,22 @@ impl Control {
     }
 
     /// The lines below the figures, and where the cursor stands if something is typed.
-    pub(super) fn lines(&self, model: &Model, columns: usize) -> (Vec<Line>, Option<(usize, usize)>) {
+    pub(super) fn lines(&self, model: &Model, columns: usize) -> (Vec<StyledLine>, Option<(usize, usize)>) {
         let mut lines = Vec::new();
         if let Some((notice, _)) = &self.notice {
-            lines.extend(Line::of(Tone::Warning, format!("  {notice}")).hanging(2).folded(columns));
+            lines.extend(StyledLine::of(Tone::Warning, format!("  {notice}")).hanging(2).folded(columns));
         }
         if !self.active {
             if model.question.is_some() {
                 let hint = "  `rawko approve` answers from another terminal";
-                lines.extend(Line::of(Tone::Faint, hint).hanging(2).folded(columns));
+                lines.extend(StyledLine::of(Tone::Faint, hint).hanging(2).folded(columns));
             }
             return (lines, None);
         }
-        let mut typed = |(line, column): (Line, usize), hint: &str| {
+        let mut typed = |(line, column): (StyledLine, usize), hint: &str| {
             let row = lines.len();
             lines.push(line);
-            lines.extend(Line::of(Tone::Faint, format!("  {hint}")).hanging(2).folded(columns));
+            lines.extend(StyledLine::of(Tone::Faint, format!("  {hint}")).hanging(2).folded(columns));
             Some((row, column))
         };
         let cursor = match (&self.mode, &self.line, &self.asking) {
@@ -212,15 +214,15 @@ impl Control {
                 let pieces = actions.iter().enumerate().map(|(place, action)| {
                     let is_chosen = place == *at;
                     let mark = if is_chosen { "> " } else { "" };
-                    Line::of(
+                    StyledLine::of(
                         if is_chosen { Tone::Name } else { Tone::Normal },
                         format!("{mark}{}", name(action)),
                     )
                 });
                 lines.extend(flowing(pieces.collect(), columns));
                 let meaning = actions.get(*at).map(meaning).unwrap_or_default();
-                lines.extend(Line::of(Tone::Normal, format!("  {meaning}")).hanging(2).folded(columns));
-                lines.push(Line::of(Tone::Faint, "  arrows and Enter choose, Esc leaves"));
+                lines.extend(StyledLine::of(Tone::Normal, format!("  {meaning}")).hanging(2).folded(columns));
+                lines.push(StyledLine::of(Tone::Faint, "  arrows and Enter choose, Esc leaves"));
                 None
             }
             (Mode::Rest, Some((prompt, input)), _) => typed(
@@ -238,7 +240,8 @@ impl Control {
                     ("Ctrl-C", " stop".to_owned()),
                     ("Esc", format!(" {first}, skip, retry, force, cancel")),
                 ];
-                let pieces = pieces.map(|(key, does)| Line::of(Tone::Normal, key).and(Tone::Faint, does));
+                let pieces =
+                    pieces.map(|(key, does)| StyledLine::of(Tone::Normal, key).and(Tone::Faint, does));
                 lines.extend(flowing(pieces.to_vec(), columns));
                 None
             }
@@ -280,12 +283,13 @@ impl Input {
     }
 
     /// The part of the line around the cursor that fits, behind `prompt`, and the column of the cursor.
-    fn line(&self, prompt: &str, columns: usize) -> (Line, usize) {
-        let prompt = Line::of(Tone::Warning, prompt).cut(columns.saturating_sub(8).max(columns / 2));
+    fn line(&self, prompt: &str, columns: usize) -> (StyledLine, usize) {
+        let prompt = StyledLine::of(Tone::Warning, prompt).cut(columns.saturating_sub(8).max(columns / 2));
         let room = columns.saturating_sub(prompt.width() + 1).max(1);
         let mut first = self.at;
-        let width =
-            |from: usize, to: usize| Line::plain(self.text[from..to].iter().collect::<String>()).width();
+        let width = |from: usize, to: usize| {
+            StyledLine::plain(self.text[from..to].iter().collect::<String>()).width()
+        };
         while first > 0 && width(first - 1, self.at) < room {
             first -= 1;
         }

@@ -8,7 +8,7 @@ use rawko_core::policy::is_control_tool;
 use rawko_core::tool::ToolOutcome;
 use serde_json::Value;
 
-use super::super::line::{Line, Tone, flow};
+use super::super::line::{StyledLine, Tone, flow};
 use super::super::phrase;
 use super::markdown;
 use crate::output::{Sanitizer, about, clean, clean_line, cost, counted, duration, tokens};
@@ -20,14 +20,14 @@ const REPORT_LINES: usize = 3;
 /// Most bytes of a turn's text that are kept to be shown.
 const LONGEST_TEXT: usize = 32 * 1024;
 
-/// A running execution.
+/// A running execution, and how far it is.
 #[derive(Debug)]
-pub(super) struct Execution {
+pub(super) struct ExecutionProgress {
     pub(super) agent: String,
     /// Why this agent works, and who decided that.
     pub(super) why: Option<String>,
     /// The calls of the last turn, in order.
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<CallProgress>,
     /// The text of the current turn.
     pub(super) text: Speech,
     /// Since when the model has been asked.
@@ -50,9 +50,9 @@ struct Totals {
     files: Vec<String>,
 }
 
-/// A tool call.
+/// A tool call, and how far it is.
 #[derive(Debug)]
-pub(super) struct Call {
+pub(super) struct CallProgress {
     id: String,
     /// The tool and its main argument.
     pub(super) tool: String,
@@ -102,7 +102,7 @@ impl Speech {
     }
 }
 
-impl Execution {
+impl ExecutionProgress {
     pub(super) fn new(agent: &str, why: Option<String>, now: Timestamp, used: (u64, Option<f64>)) -> Self {
         Self {
             agent: clean_line(agent),
@@ -166,8 +166,8 @@ impl Execution {
     }
 
     /// The call whose result has not been told.
-    fn untold(&mut self, call_id: &str) -> Option<&mut Call> {
-        let is_denied = |call: &Call| matches!(call.end, Some(CallEnd::Denied));
+    fn untold(&mut self, call_id: &str) -> Option<&mut CallProgress> {
+        let is_denied = |call: &CallProgress| matches!(call.end, Some(CallEnd::Denied));
         self.calls.iter_mut().find(|call| call.id == call_id && !call.is_told && !is_denied(call))
     }
 
@@ -182,7 +182,14 @@ impl Execution {
         self.totals.calls += 1;
         self.totals.denied += u64::from(!allowed);
         let end = (!allowed).then_some(CallEnd::Denied);
-        self.calls.push(Call { id: call.id.clone(), tool, argument, begun: None, end, is_told: false });
+        self.calls.push(CallProgress {
+            id: call.id.clone(),
+            tool,
+            argument,
+            begun: None,
+            end,
+            is_told: false,
+        });
     }
 
     pub(super) fn finished(&mut self, call_id: &str, outcome: &ToolOutcome, now: Timestamp) {
@@ -204,26 +211,30 @@ impl Execution {
     }
 
     /// What is left of it: who, why, what came of it, and the figures.
-    pub(super) fn folded(&self, now: Timestamp, used: &Usage, cost_usd: Option<f64>) -> Vec<Line> {
+    pub(super) fn folded(&self, now: Timestamp, used: &Usage, cost_usd: Option<f64>) -> Vec<StyledLine> {
         let (mark, tone) = match &self.report {
             Some((true, _)) => ("✓", Tone::Good),
             Some((false, _)) => ("✗", Tone::Bad),
             None => ("●", Tone::Name),
         };
-        let mut head = Line::of(tone, mark).and(Tone::Normal, " ").and(Tone::Strong, &self.agent).hanging(2);
+        let mut head =
+            StyledLine::of(tone, mark).and(Tone::Normal, " ").and(Tone::Strong, &self.agent).hanging(2);
         if let Some(why) = &self.why {
             head = head.and(Tone::Faint, format!(": {why}"));
         }
         let mut lines = vec![head];
         let said = self.report.as_ref().map_or(self.text.text(), |(_, text)| text.as_str());
-        let mut said: Vec<Line> = markdown::lines(said).into_iter().filter(|line| !line.is_blank()).collect();
+        let mut said: Vec<StyledLine> =
+            markdown::lines(said).into_iter().filter(|line| !line.is_blank()).collect();
         let is_cut = said.len() > REPORT_LINES;
         said.truncate(REPORT_LINES);
         if let Some(last) = said.last_mut().filter(|_| is_cut) {
             *last = std::mem::take(last).and(Tone::Faint, " …");
         }
-        lines.extend(said.into_iter().map(|line| Line::plain("    ").join(line).hanging(4)));
-        lines.push(Line::of(Tone::Faint, format!("    {}", self.figures(now, used, cost_usd))).hanging(4));
+        lines.extend(said.into_iter().map(|line| StyledLine::plain("    ").join(line).hanging(4)));
+        lines.push(
+            StyledLine::of(Tone::Faint, format!("    {}", self.figures(now, used, cost_usd))).hanging(4),
+        );
         lines
     }
 
@@ -265,37 +276,37 @@ impl Execution {
     }
 
     /// The calls of the turn: a line each, or two side by side where there is room. At most `height` lines.
-    pub(super) fn call_lines(&self, columns: usize, height: usize, now: Timestamp) -> Vec<Line> {
+    pub(super) fn call_lines(&self, columns: usize, height: usize, now: Timestamp) -> Vec<StyledLine> {
         let wide = columns >= 110 && self.calls.len() > 1;
         let width = if wide { (columns - 4) / 2 } else { columns.saturating_sub(2) };
         let room = if wide { height * 2 } else { height };
         // The open ones matter most; the order stays.
-        let mut shown: Vec<&Call> = self.calls.iter().collect();
+        let mut shown: Vec<&CallProgress> = self.calls.iter().collect();
         let mut hidden = 0;
         while shown.len() > room.saturating_sub(usize::from(hidden > 0)) && !shown.is_empty() {
             let done = shown.iter().position(|call| call.end.is_some());
             shown.remove(done.unwrap_or(shown.len() - 1));
             hidden += 1;
         }
-        let cells: Vec<Line> = shown.iter().map(|call| call.line(width, now)).collect();
-        let mut lines: Vec<Line> = cells
+        let cells: Vec<StyledLine> = shown.iter().map(|call| call.line(width, now)).collect();
+        let mut lines: Vec<StyledLine> = cells
             .chunks(if wide { 2 } else { 1 })
             .map(|cells| {
                 let cells = cells.iter().cloned();
-                cells.fold(Line::default(), |line, cell| line.and(Tone::Normal, "  ").join(cell))
+                cells.fold(StyledLine::default(), |line, cell| line.and(Tone::Normal, "  ").join(cell))
             })
             .collect();
         if hidden > 0 && height > 0 {
             lines.truncate(height - 1);
-            lines.push(Line::of(Tone::Faint, format!("  … {}", counted(hidden, "more call"))));
+            lines.push(StyledLine::of(Tone::Faint, format!("  … {}", counted(hidden, "more call"))));
         }
         lines
     }
 }
 
-impl Call {
+impl CallProgress {
     /// In exactly `columns`: a mark, the call, and on the right its duration or its result.
-    fn line(&self, columns: usize, now: Timestamp) -> Line {
+    fn line(&self, columns: usize, now: Timestamp) -> StyledLine {
         let (mark, tone, right) = match &self.end {
             None => match self.begun {
                 Some(begun) => ("▸", Tone::Name, whole_seconds(now.since(begun))),
@@ -311,8 +322,8 @@ impl Call {
         } else {
             right
         };
-        let right = Line::of(Tone::Faint, right);
-        let left = Line::of(tone, mark)
+        let right = StyledLine::of(Tone::Faint, right);
+        let left = StyledLine::of(tone, mark)
             .and(Tone::Normal, " ")
             .and(Tone::Strong, &self.tool)
             .and(Tone::Normal, format!(" {}", self.argument).trim_end());
@@ -339,7 +350,7 @@ fn reported(input: &Value) -> Option<(bool, String)> {
 }
 
 /// Figures of the run so far, as pieces that flow.
-pub(super) fn flowing(pieces: Vec<Line>, columns: usize) -> Vec<Line> {
+pub(super) fn flowing(pieces: Vec<StyledLine>, columns: usize) -> Vec<StyledLine> {
     let lines = flow(pieces, " · ", columns.saturating_sub(2));
-    lines.into_iter().map(|line| Line::plain("  ").join(line)).collect()
+    lines.into_iter().map(|line| StyledLine::plain("  ").join(line)).collect()
 }

@@ -4,10 +4,10 @@
 use rawko_core::Timestamp;
 use rawko_core::machine::{Plan, State, StepStatus};
 
-use super::super::line::{Line, Tone, flow};
+use super::super::line::{StyledLine, Tone, flow};
 use super::super::phrase;
 use super::area::{Frame, Size};
-use super::control::Control;
+use super::control::KeyboardControl;
 use super::execution::{flowing, whole_seconds};
 use super::markdown;
 use super::model::Model;
@@ -27,7 +27,7 @@ const BAR: usize = 8;
 const BAR_COLUMNS: usize = 60;
 
 /// What is to be seen.
-pub(super) fn frame(model: &Model, control: &Control, size: Size, now: Timestamp) -> Frame {
+pub(super) fn frame(model: &Model, control: &KeyboardControl, size: Size, now: Timestamp) -> Frame {
     if !model.running {
         return Frame::default();
     }
@@ -39,7 +39,7 @@ pub(super) fn frame(model: &Model, control: &Control, size: Size, now: Timestamp
     let (mut bottom, mut cursor) = control.lines(model, columns);
     // In a low window, what the user types is kept, then the status.
     let room = height.saturating_sub(bottom.len());
-    let mut top: Vec<Line> = status.into_iter().take(room.max(1)).collect();
+    let mut top: Vec<StyledLine> = status.into_iter().take(room.max(1)).collect();
     figures.truncate(height.saturating_sub(top.len() + bottom.len()));
     let left = height.saturating_sub(top.len() + figures.len() + bottom.len());
     let middle = middle(model, columns, left, now);
@@ -49,27 +49,28 @@ pub(super) fn frame(model: &Model, control: &Control, size: Size, now: Timestamp
         *row += top.len();
     }
     top.append(&mut bottom);
-    let lines: Vec<Line> = top.into_iter().map(|line| line.cut(columns)).collect();
+    let lines: Vec<StyledLine> = top.into_iter().map(|line| line.cut(columns)).collect();
     let surplus = lines.len().saturating_sub(size.rows.saturating_sub(1).max(1));
     let cursor = cursor.and_then(|(row, column)| Some((row.checked_sub(surplus)?, column.min(columns))));
     Frame { lines: lines.into_iter().skip(surplus).collect(), cursor }
 }
 
 /// Who does what, and for how long.
-fn status(model: &Model, columns: usize, now: Timestamp) -> Vec<Line> {
+fn status(model: &Model, columns: usize, now: Timestamp) -> Vec<StyledLine> {
     // A pause outlasts a wait; a question is asked in any case.
     let wait = model.wait.as_ref().filter(|_| model.paused.is_none());
     if let Some(wait) = wait.filter(|wait| wait.until > now) {
         let left = whole_seconds(wait.until.since(now));
-        let head = Line::of(Tone::Warning, "◷ waiting ").and(Tone::Normal, wait.what.as_str());
-        let mut lines = flow(vec![head, Line::of(Tone::Normal, format!("{left} left"))], " · ", columns);
-        let why = Line::of(Tone::Faint, format!("  {}", wait.why)).hanging(2);
+        let head = StyledLine::of(Tone::Warning, "◷ waiting ").and(Tone::Normal, wait.what.as_str());
+        let mut lines =
+            flow(vec![head, StyledLine::of(Tone::Normal, format!("{left} left"))], " · ", columns);
+        let why = StyledLine::of(Tone::Faint, format!("  {}", wait.why)).hanging(2);
         lines.extend(why.folded(columns).into_iter().take(2));
         return lines;
     }
     if let Some(question) = &model.question {
         let left = whole_seconds(question.until.since(now));
-        let head = Line::of(Tone::Warning, "? ").and(Tone::Strong, &question.agent).and(
+        let head = StyledLine::of(Tone::Warning, "? ").and(Tone::Strong, &question.agent).and(
             Tone::Normal,
             format!(" waits for your answer until {} · {left} left", question.until_shown),
         );
@@ -77,8 +78,8 @@ fn status(model: &Model, columns: usize, now: Timestamp) -> Vec<Line> {
     }
     if let Some(since) = model.paused {
         let time = whole_seconds(now.since(since));
-        let head = Line::of(Tone::Warning, "○ paused").and(Tone::Faint, format!(" · {time}"));
-        let what = Line::of(Tone::Faint, "  what is under way ends, and nothing new begins").hanging(2);
+        let head = StyledLine::of(Tone::Warning, "○ paused").and(Tone::Faint, format!(" · {time}"));
+        let what = StyledLine::of(Tone::Faint, "  what is under way ends, and nothing new begins").hanging(2);
         return std::iter::once(head).chain(what.folded(columns)).collect();
     }
     let (who, doing, since) = match (&model.verifying, &model.execution) {
@@ -105,17 +106,18 @@ fn status(model: &Model, columns: usize, now: Timestamp) -> Vec<Line> {
         },
     };
     let time = format!(" · {}", whole_seconds(now.since(since)));
-    let head = Line::of(Tone::Good, "● ").and(Tone::Strong, who).and(Tone::Normal, format!(" · {doing}"));
+    let head =
+        StyledLine::of(Tone::Good, "● ").and(Tone::Strong, who).and(Tone::Normal, format!(" · {doing}"));
     vec![head.cut(columns.saturating_sub(time.chars().count())).and(Tone::Faint, time)]
 }
 
 /// Why the agent works, the plan, what it says and what it calls: as much of each as there is room for.
-fn middle(model: &Model, columns: usize, height: usize, now: Timestamp) -> Vec<Line> {
+fn middle(model: &Model, columns: usize, height: usize, now: Timestamp) -> Vec<StyledLine> {
     let mut why = Vec::new();
     let (mut text, mut calls) = (Vec::new(), 0);
     if let Some(execution) = &model.execution {
         if let Some(reason) = &execution.why {
-            why = Line::of(Tone::Faint, format!("  why: {reason}")).hanging(7).folded(columns);
+            why = StyledLine::of(Tone::Faint, format!("  why: {reason}")).hanging(7).folded(columns);
             why.truncate(2);
         }
         text = said(execution.text.text(), columns);
@@ -129,7 +131,7 @@ fn middle(model: &Model, columns: usize, height: usize, now: Timestamp) -> Vec<L
     let mut lines = why;
     lines.extend(plan.map(|plan| plan_lines(plan, columns, steps)).unwrap_or_default());
     let end = text.split_off(text.len() - says);
-    lines.extend(end.into_iter().skip_while(Line::is_blank));
+    lines.extend(end.into_iter().skip_while(StyledLine::is_blank));
     lines.extend(model.execution.iter().flat_map(|execution| execution.call_lines(columns, calls, now)));
     lines
 }
@@ -149,15 +151,15 @@ fn shares<const N: usize>(wanted: [usize; N], mut left: usize) -> [usize; N] {
 }
 
 /// The text of a turn, as far as it is written.
-fn said(text: &str, columns: usize) -> Vec<Line> {
+fn said(text: &str, columns: usize) -> Vec<StyledLine> {
     let columns = columns.saturating_sub(2).min(TEXT_COLUMNS);
     let lines = markdown::lines(text);
     let folded = lines.iter().flat_map(|line| line.folded(columns));
-    folded.map(|line| Line::plain("  ").join(line)).collect()
+    folded.map(|line| StyledLine::plain("  ").join(line)).collect()
 }
 
 /// The plan in so many lines: its progress, and the steps around the current one.
-fn plan_lines(plan: &Plan, columns: usize, height: usize) -> Vec<Line> {
+fn plan_lines(plan: &Plan, columns: usize, height: usize) -> Vec<StyledLine> {
     let current = plan.current_step_index.min(plan.steps.len() - 1);
     let step = |at: usize| {
         let step = &plan.steps[at];
@@ -167,29 +169,30 @@ fn plan_lines(plan: &Plan, columns: usize, height: usize) -> Vec<Line> {
             StepStatus::Failed => Tone::Bad,
             StepStatus::Pending | StepStatus::Skipped => Tone::Faint,
         };
-        Line::of(tone, format!("{} {}. {}", phrase::mark(step), step.index, phrase::step(step)))
+        StyledLine::of(tone, format!("{} {}. {}", phrase::mark(step), step.index, phrase::step(step)))
     };
     let progress = format!("  plan {}", phrase::progress(plan));
     match height {
         0 => Vec::new(),
-        1 => vec![Line::plain(format!("{progress} · ")).join(step(current)).cut(columns)],
+        1 => vec![StyledLine::plain(format!("{progress} · ")).join(step(current)).cut(columns)],
         _ => {
             let shown = (height - 1).min(plan.steps.len());
             let first = current.saturating_sub(shown / 2).min(plan.steps.len() - shown);
-            let steps = (first..first + shown).map(|at| Line::plain("    ").join(step(at)).cut(columns));
-            std::iter::once(Line::plain(progress)).chain(steps).collect()
+            let steps =
+                (first..first + shown).map(|at| StyledLine::plain("    ").join(step(at)).cut(columns));
+            std::iter::once(StyledLine::plain(progress)).chain(steps).collect()
         }
     }
 }
 
 /// Time, cost, tokens and iterations, each with its limit.
-fn figures(model: &Model, columns: usize, now: Timestamp) -> Vec<Line> {
+fn figures(model: &Model, columns: usize, now: Timestamp) -> Vec<StyledLine> {
     let limits = model.limits.as_ref();
     let bars = columns >= BAR_COLUMNS;
     let piece = |now: String, of: Option<(String, f64)>| match of {
-        None => Line::of(Tone::Faint, now),
+        None => StyledLine::of(Tone::Faint, now),
         Some((of, share)) => {
-            let line = Line::of(Tone::Faint, format!("{now} of {of}"));
+            let line = StyledLine::of(Tone::Faint, format!("{now} of {of}"));
             if bars { line.and(Tone::Normal, " ").join(bar(share)) } else { line }
         }
     };
@@ -220,17 +223,17 @@ fn figures(model: &Model, columns: usize, now: Timestamp) -> Vec<Line> {
     let iteration = model.iteration.saturating_sub(model.earlier);
     if iteration > 0 {
         let of = limits.map(|limits| format!(" of {}", limits.max_iterations)).unwrap_or_default();
-        pieces.push(Line::of(Tone::Faint, format!("iteration {iteration}{of}")));
+        pieces.push(StyledLine::of(Tone::Faint, format!("iteration {iteration}{of}")));
     }
     flowing(pieces, columns)
 }
 
 /// How much of a budget is used.
-fn bar(share: f64) -> Line {
+fn bar(share: f64) -> StyledLine {
     let share = share.clamp(0.0, 1.0);
     let full = ((share * BAR as f64).round() as usize).min(BAR);
     let tone = if share >= 0.8 { Tone::Warning } else { Tone::Name };
-    Line::of(tone, "█".repeat(full)).and(Tone::Faint, "░".repeat(BAR - full))
+    StyledLine::of(tone, "█".repeat(full)).and(Tone::Faint, "░".repeat(BAR - full))
 }
 
 #[cfg(test)]

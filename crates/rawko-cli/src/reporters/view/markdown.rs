@@ -2,27 +2,27 @@
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::super::line::{Line, Tone};
+use super::super::line::{StyledLine, Tone};
 use crate::output::clean;
 
 /// The document as lines, not yet wrapped. `text` has no control codes.
-pub(super) fn lines(text: &str) -> Vec<Line> {
+pub(super) fn lines(text: &str) -> Vec<StyledLine> {
     let options = Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS | Options::ENABLE_TABLES;
-    let mut writer = Writer::default();
+    let mut writer = MarkdownRenderer::default();
     for event in Parser::new_ext(text, options) {
         writer.event(event);
     }
     writer.end_line();
-    while writer.lines.last().is_some_and(Line::is_blank) {
+    while writer.lines.last().is_some_and(StyledLine::is_blank) {
         writer.lines.pop();
     }
     writer.lines
 }
 
 #[derive(Default)]
-struct Writer {
-    lines: Vec<Line>,
-    line: Option<Line>,
+struct MarkdownRenderer {
+    lines: Vec<StyledLine>,
+    line: Option<StyledLine>,
     /// The tones of the elements that are open, the innermost last.
     tones: Vec<Tone>,
     /// The next number of each open list; `None` for bullets.
@@ -36,7 +36,7 @@ struct Writer {
     cells: usize,
 }
 
-impl Writer {
+impl MarkdownRenderer {
     fn event(&mut self, event: Event<'_>) {
         match event {
             Event::Start(tag) => self.start(tag),
@@ -171,7 +171,7 @@ impl Writer {
         self.end_line();
         let needs_gap = self.lists.is_empty() && self.lines.last().is_some_and(|line| !line.is_blank());
         if needs_gap {
-            self.lines.push(Line::default());
+            self.lines.push(StyledLine::default());
         }
     }
 
@@ -185,7 +185,7 @@ impl Writer {
         self.line = Some(line.and(tone, text));
     }
 
-    fn begin(&mut self) -> Line {
+    fn begin(&mut self) -> StyledLine {
         let mut margin = "│ ".repeat(self.quotes);
         let depth = self.lists.len().saturating_sub(1);
         margin.push_str(&"  ".repeat(depth));
@@ -199,7 +199,7 @@ impl Writer {
             margin.push_str("  ");
         }
         let hanging = margin.chars().count();
-        Line::of(Tone::Faint, margin).hanging(hanging)
+        StyledLine::of(Tone::Faint, margin).hanging(hanging)
     }
 
     fn end_line(&mut self) {
@@ -217,7 +217,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
-        let shown: Vec<String> = lines(text).iter().map(Line::text).collect();
+        let shown: Vec<String> = lines(text).iter().map(StyledLine::text).collect();
         assert_eq!(shown, expected, "{text:?}");
     }
 

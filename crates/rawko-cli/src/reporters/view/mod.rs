@@ -2,8 +2,8 @@
 //!
 //! [`Model`] folds the run's events, [`layout`] draws what it holds as a pure function of the time and the terminal's
 //! size, and [`Area`] writes what differs from the last frame. An execution that has ended is folded into a few lines
-//! that stay; `--verbose` keeps everything ([`Transcript`]). Keys go through [`Control`] to the run. Everything shown
-//! has passed the sanitizer.
+//! that stay; `--verbose` keeps everything ([`Scrollback`]). Keys go through [`KeyboardControl`] to the run. Everything
+//! shown has passed the sanitizer.
 
 mod area;
 mod control;
@@ -25,39 +25,39 @@ use rawko_core::Timestamp;
 use rawko_core::session::Note;
 
 use super::{Reporter, Verbosity, phrase};
-use crate::commands::steer::Wanted;
+use crate::commands::steer::SteerRequest;
 use crate::keyboard::{Keyboard, is_in_foreground};
 use crate::output::{Clock, Paint, clean_line};
 
-use super::line::{Line, Tone};
+use super::line::{StyledLine, Tone};
 use area::{Area, Frame, Measure};
-use control::{Action, Control};
+use control::{KeyboardControl, UserAction};
 use keys::{Key, KeyReader};
 use model::Model;
-use transcript::Transcript;
+use transcript::Scrollback;
 
 pub(super) use area::stderr_size;
 
 /// Passes on what a person asks of the run.
-pub(crate) type Steer = Box<dyn FnMut(Wanted) + Send>;
+pub(crate) type Steer = Box<dyn FnMut(SteerRequest) + Send>;
 
 /// Shows a run on a terminal, and takes keys.
-pub(crate) struct View<W: Write> {
+pub(crate) struct TerminalView<W: Write> {
     clock: Clock,
     measure: Measure,
     area: Area<W>,
     model: Model,
-    transcript: Transcript,
-    control: Control,
+    transcript: Scrollback,
+    control: KeyboardControl,
     keyboard: Keyboard,
     steer: Option<Steer>,
     keys: Option<Receiver<Vec<u8>>>,
     reader: KeyReader,
     /// Lines that stay and are not written yet.
-    above: Vec<Line>,
+    above: Vec<StyledLine>,
 }
 
-impl<W: Write> View<W> {
+impl<W: Write> TerminalView<W> {
     /// Writes to `out`, a terminal whose size `measure` gives. Without `steer` there are no keys.
     pub(crate) fn new(
         out: W,
@@ -73,8 +73,8 @@ impl<W: Write> View<W> {
             measure,
             area: Area::new(out, paint),
             model: Model::new(clock, clock.now()),
-            transcript: Transcript::new(verbosity, clock),
-            control: Control::default(),
+            transcript: Scrollback::new(verbosity, clock),
+            control: KeyboardControl::default(),
             keyboard,
             steer,
             keys: None,
@@ -130,26 +130,26 @@ impl<W: Write> View<W> {
     fn ask_for_line(&mut self) {
         let asked = self.keyboard.asks_line();
         let (above, prompt) = asked.map(|(above, prompt)| (above, Some(prompt))).unwrap_or_default();
-        self.above.extend(above.into_iter().map(|line| Line::verbatim(Tone::Warning, line)));
+        self.above.extend(above.into_iter().map(|line| StyledLine::verbatim(Tone::Warning, line)));
         self.control.ask_for_line(prompt);
     }
 
     fn key(&mut self, key: &Key) {
         let now = self.clock.now();
         match self.control.key(key, &self.model, now) {
-            Some(Action::Steer(steering)) => {
+            Some(UserAction::Steer(steering)) => {
                 if let Some(steer) = &mut self.steer {
                     steer(steering);
                 }
             }
-            Some(Action::Answer(answer)) => self.keyboard.give(answer),
-            Some(Action::Line(line)) => self.keyboard.give_line(line),
+            Some(UserAction::Answer(answer)) => self.keyboard.give(answer),
+            Some(UserAction::Line(line)) => self.keyboard.give_line(line),
             None => {}
         }
     }
 }
 
-impl<W: Write> Reporter for View<W> {
+impl<W: Write> Reporter for TerminalView<W> {
     fn event(&mut self, event: &RunEvent) -> io::Result<()> {
         self.recorded(event, self.clock.now())
     }
@@ -189,7 +189,7 @@ impl<W: Write> Reporter for View<W> {
 
     fn notice(&mut self, text: &str) -> io::Result<()> {
         self.above.extend(self.transcript.end_text());
-        self.above.push(Line::of(Tone::Warning, clean_line(text)));
+        self.above.push(StyledLine::of(Tone::Warning, clean_line(text)));
         self.draw()
     }
 
@@ -222,7 +222,7 @@ impl<W: Write> Reporter for View<W> {
     }
 }
 
-impl<W: Write> Drop for View<W> {
+impl<W: Write> Drop for TerminalView<W> {
     /// Also on a panic: the terminal is given back.
     fn drop(&mut self) {
         let _ = self.close();

@@ -8,9 +8,9 @@ use rawko_core::setup::RunLimits;
 use rawko_core::text::truncate;
 use rawko_core::{Timestamp, Usage};
 
-use super::super::line::Line;
+use super::super::line::StyledLine;
 use super::super::phrase;
-use super::execution::Execution;
+use super::execution::ExecutionProgress;
 use crate::output::{Clock, clean_line};
 
 /// Most characters of a provider's message.
@@ -37,10 +37,10 @@ pub(super) struct Model {
     /// Since when the machine is in its state.
     pub(super) since: Timestamp,
     pub(super) iteration: u32,
-    pub(super) execution: Option<Execution>,
+    pub(super) execution: Option<ExecutionProgress>,
     pub(super) plan: Option<Plan>,
     pub(super) wait: Option<Wait>,
-    pub(super) question: Option<Question>,
+    pub(super) question: Option<OpenQuestion>,
     /// Since when the run is paused.
     pub(super) paused: Option<Timestamp>,
     /// The verification commands that run, and since when.
@@ -65,7 +65,7 @@ pub(super) type QuestionId = (String, Timestamp);
 
 /// An open question to a person.
 #[derive(Debug)]
-pub(super) struct Question {
+pub(super) struct OpenQuestion {
     pub(super) id: QuestionId,
     pub(super) agent: String,
     pub(super) until: Timestamp,
@@ -100,7 +100,7 @@ impl Model {
     }
 
     /// Takes an event that came now, and gives the lines that are left of an execution which it ends.
-    pub(super) fn take(&mut self, event: &RunEvent, now: Timestamp) -> Vec<Line> {
+    pub(super) fn take(&mut self, event: &RunEvent, now: Timestamp) -> Vec<StyledLine> {
         let last = std::mem::replace(&mut self.last, now);
         match event {
             RunEvent::SessionStarted { agents, limits, resumed, continued, forked_from, so_far, .. } => {
@@ -178,7 +178,7 @@ impl Model {
         }
     }
 
-    fn note(&mut self, note: &Note, now: Timestamp) -> Vec<Line> {
+    fn note(&mut self, note: &Note, now: Timestamp) -> Vec<StyledLine> {
         // Whatever happens, the wait is over. Only these may come while it lasts.
         if !matches!(note, Note::Warned { .. } | Note::Steered { .. } | Note::RunPaused) {
             self.wait = None;
@@ -202,7 +202,7 @@ impl Model {
                 let ended = self.fold(now);
                 self.iteration = *iteration;
                 let used = (self.used.total_tokens(), self.cost_usd);
-                self.execution = Some(Execution::new(agent, self.why.take(), now, used));
+                self.execution = Some(ExecutionProgress::new(agent, self.why.take(), now, used));
                 return ended;
             }
             Note::ToolCalled { call, allowed, .. } => {
@@ -216,7 +216,7 @@ impl Model {
                 }
             }
             Note::ApprovalRequested(question) => {
-                self.question = Some(Question {
+                self.question = Some(OpenQuestion {
                     id: (question.digest.clone(), question.until),
                     agent: clean_line(&question.agent),
                     until: question.until,
@@ -252,7 +252,7 @@ impl Model {
         Vec::new()
     }
 
-    fn fold(&mut self, now: Timestamp) -> Vec<Line> {
+    fn fold(&mut self, now: Timestamp) -> Vec<StyledLine> {
         let ended = self.execution.take();
         ended.map(|execution| execution.folded(now, &self.used, self.cost_usd)).unwrap_or_default()
     }

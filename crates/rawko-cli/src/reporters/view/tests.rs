@@ -21,7 +21,7 @@ fn event(value: Value) -> RunEvent {
 /// A view without a terminal, at a time of its own.
 struct Bench {
     model: Model,
-    control: Control,
+    control: KeyboardControl,
     now: Timestamp,
     /// Whether the terminal is asked for the answer to the open question.
     asked: bool,
@@ -30,7 +30,7 @@ struct Bench {
 impl Bench {
     fn new() -> Self {
         let now = clock().now();
-        let mut control = Control::default();
+        let mut control = KeyboardControl::default();
         control.active = true;
         let mut bench = Self { model: Model::new(clock(), now), control, now, asked: false };
         let task = "Let the parser accept leap seconds";
@@ -41,7 +41,7 @@ impl Bench {
         bench
     }
 
-    fn takes(&mut self, value: Value) -> Vec<Line> {
+    fn takes(&mut self, value: Value) -> Vec<StyledLine> {
         self.model.take(&event(value), self.now)
     }
 
@@ -55,7 +55,7 @@ impl Bench {
         self
     }
 
-    fn typed(&mut self, text: &str) -> Vec<Action> {
+    fn typed(&mut self, text: &str) -> Vec<UserAction> {
         let mut reader = KeyReader::default();
         let mut keys = reader.keys(text.as_bytes());
         keys.extend(reader.pause());
@@ -63,12 +63,12 @@ impl Bench {
     }
 
     /// What the menu has.
-    fn actions(&mut self) -> Vec<Wanted> {
+    fn actions(&mut self) -> Vec<SteerRequest> {
         let mut actions = Vec::new();
         for place in 0.. {
             assert_eq!(self.typed("\x1b"), []);
             let chosen = self.typed(&("\x1b[B".repeat(place) + "\n"));
-            let [Action::Steer(action)] = chosen.as_slice() else { panic!("{chosen:?}") };
+            let [UserAction::Steer(action)] = chosen.as_slice() else { panic!("{chosen:?}") };
             if actions.last() == Some(action) {
                 break;
             }
@@ -182,7 +182,7 @@ fn what_was_under_way_is_shown_after_a_resume_with_its_limits() {
             "maxDurationMs": 14_400_000},
         "soFar": {"earlierIterations": 0, "iterations": 2, "usage": usage, "costUsd": 0.4213, "elapsedMs": 66_000}}));
     assert!(left.is_empty(), "{left:?}");
-    let text = |frame: &Frame| frame.lines.iter().map(Line::text).collect::<Vec<_>>().join("\n");
+    let text = |frame: &Frame| frame.lines.iter().map(StyledLine::text).collect::<Vec<_>>().join("\n");
     assert_eq!(text(&bench.frame(80, 40)), text(&before));
     assert!(text(&before).contains("1 m 06 s of 4 h"), "{}", text(&before));
 }
@@ -197,7 +197,7 @@ fn the_next_task_begins_anew_and_its_executions_are_counted_alone() {
             {"earlierIterations": 2, "iterations": 0, "usage": {}, "costUsd": 0.0, "elapsedMs": 0}}),
     );
     bench.takes(json!({"type": "agent_started", "agent": "developer", "iteration": 3, "continued": false}));
-    let shown: Vec<String> = bench.frame(80, 40).lines.iter().map(Line::text).collect();
+    let shown: Vec<String> = bench.frame(80, 40).lines.iter().map(StyledLine::text).collect();
     let shown = shown.join("\n");
     assert!(shown.contains("iteration 1 of 5") && !shown.contains("plan"), "{shown}");
 }
@@ -214,7 +214,7 @@ fn what_a_fork_shares_counts_towards_its_limits() {
         "soFar": {"earlierIterations": 0, "iterations": 2, "usage": {}, "costUsd": 0.0, "elapsedMs": 60_000,
             "shared": {"iterations": 1, "usage": usage, "costUsd": 0.5}}}),
     );
-    let shown: Vec<String> = bench.frame(80, 40).lines.iter().map(Line::text).collect();
+    let shown: Vec<String> = bench.frame(80, 40).lines.iter().map(StyledLine::text).collect();
     let shown = shown.join("\n");
     for part in ["40.0k of 100.0k tokens", "$0.5000 of $1.00", "iteration 2 of 5", "1 m 00 s"] {
         assert!(shown.contains(part), "{part} is missing in {shown}");
@@ -231,7 +231,7 @@ fn only_a_call_that_runs_counts_on() {
     bench.takes(call("d"));
     let line = |bench: &Bench, part: &str| {
         let frame = bench.frame(80, 40);
-        let line = frame.lines.iter().map(Line::text).find(|line| line.contains(part));
+        let line = frame.lines.iter().map(StyledLine::text).find(|line| line.contains(part));
         line.unwrap_or_else(|| panic!("{part} is missing in {frame:?}"))
     };
     // It waits for the command before it.
@@ -261,16 +261,16 @@ fn a_server_asks_for_a_line() {
     let frame = bench.frame(80, 40);
     let row = frame.cursor.unwrap().0;
     assert_eq!(frame.lines[row].text(), "  color: pq");
-    assert_eq!(bench.typed("\n"), [Action::Line(Some("pq".to_owned()))]);
+    assert_eq!(bench.typed("\n"), [UserAction::Line(Some("pq".to_owned()))]);
     bench.control.ask_for_line(Some("color: ".to_owned()));
-    assert_eq!(bench.typed("\x1b"), [Action::Line(None)]);
+    assert_eq!(bench.typed("\x1b"), [UserAction::Line(None)]);
     bench.control.ask_for_line(None);
     assert_eq!(bench.typed("p\n"), [said("p")]);
     // A message that was begun before is not for the server.
     bench.typed("run the li");
     bench.control.ask_for_line(Some("color: ".to_owned()));
     assert_eq!(bench.typed("nter too\n"), [said("run the linter too")]);
-    assert_eq!(bench.typed("red\n"), [Action::Line(Some("red".to_owned()))]);
+    assert_eq!(bench.typed("red\n"), [UserAction::Line(Some("red".to_owned()))]);
 }
 
 #[test]
@@ -308,9 +308,9 @@ fn a_question_waits_for_a_typed_answer() {
     assert_eq!(bench.typed("\x1by\n"), [], "Alt with a key is none");
     assert_eq!(bench.typed("\x1b\x1b"), [], "neither");
     bench.typed("\x1b");
-    assert_eq!(bench.typed("yes\n"), [Action::Answer(true)]);
-    assert_eq!(bench.typed("\n"), [Action::Answer(false)]);
-    assert_eq!(bench.typed("No\n"), [Action::Answer(false)]);
+    assert_eq!(bench.typed("yes\n"), [UserAction::Answer(true)]);
+    assert_eq!(bench.typed("\n"), [UserAction::Answer(false)]);
+    assert_eq!(bench.typed("No\n"), [UserAction::Answer(false)]);
     bench.typed("ye");
     bench.is_answered("d");
     bench.after(1);
@@ -328,7 +328,7 @@ fn a_question_under_the_fingers_is_not_answered_by_a_message() {
     assert_eq!(bench.typed("es\n"), [said("yes")]);
     // One that is begun while it is there asks once more.
     assert_eq!(bench.typed("yes please\n"), []);
-    let shown: Vec<String> = bench.frame(100, 40).lines.iter().map(Line::text).collect();
+    let shown: Vec<String> = bench.frame(100, 40).lines.iter().map(StyledLine::text).collect();
     let shown = shown.join("\n");
     assert!(
         shown.contains("neither yes nor no") && shown.contains("Say to the agent: yes please"),
@@ -344,10 +344,10 @@ fn a_question_under_the_fingers_is_not_answered_by_a_message() {
     bench.asks("e");
     assert_eq!(bench.typed("\n\x1b"), [], "that one was not shown yet");
     bench.after(0);
-    assert_eq!(bench.typed("\n"), [Action::Answer(false)]);
+    assert_eq!(bench.typed("\n"), [UserAction::Answer(false)]);
     // Actions are there as always.
     assert_eq!(bench.typed("\x1b[F\x1b"), []);
-    assert_eq!(bench.typed("\x1b[F\n"), [Action::Steer(Wanted::Cancel)]);
+    assert_eq!(bench.typed("\x1b[F\n"), [UserAction::Steer(SteerRequest::Cancel)]);
 }
 
 #[test]
@@ -355,9 +355,9 @@ fn a_pause_and_the_verification_are_shown() {
     let mut bench = Bench::at_work();
     bench.takes(json!({"type": "run_paused"}));
     let paused = bench.after(5_000).shown();
-    assert_eq!(bench.actions()[0], Wanted::Override(Override::Go));
+    assert_eq!(bench.actions()[0], SteerRequest::Override(Override::Go));
     bench.takes(json!({"type": "run_unpaused", "afterMs": 5_000}));
-    assert_eq!(bench.actions()[0], Wanted::Override(Override::Pause));
+    assert_eq!(bench.actions()[0], SteerRequest::Override(Override::Pause));
     bench.takes(json!({"type": "state_changed", "from": "executing", "to": "evaluating", "iteration": 2}));
     let judging = bench.after(1_000).shown();
     bench.takes(json!({"type": "verification_started", "commands": ["cargo test", "npm\u{1b}[2J test"]}));
@@ -367,18 +367,18 @@ fn a_pause_and_the_verification_are_shown() {
 #[test]
 fn the_menu_has_every_action() {
     let mut bench = Bench::at_work();
-    let force = |agent: &str| Wanted::Override(Override::ForceAgent { agent: agent.to_owned() });
+    let force = |agent: &str| SteerRequest::Override(Override::ForceAgent { agent: agent.to_owned() });
     assert_eq!(
         bench.actions(),
         [
-            Wanted::Override(Override::Pause),
-            Wanted::Override(Override::SkipStep),
-            Wanted::Override(Override::Retry),
+            SteerRequest::Override(Override::Pause),
+            SteerRequest::Override(Override::SkipStep),
+            SteerRequest::Override(Override::Retry),
             force("developer"),
             force("planner"),
             force("reviewer"),
-            Wanted::Override(Override::Reset),
-            Wanted::Cancel
+            SteerRequest::Override(Override::Reset),
+            SteerRequest::Cancel
         ]
     );
     bench.typed("\x1b");
@@ -390,8 +390,8 @@ fn the_menu_has_every_action() {
     insta::assert_snapshot!(format!("{rest}\n{choosing}\n{}", bench.shown()));
 }
 
-fn said(text: &str) -> Action {
-    Action::Steer(Wanted::Override(Override::Say { text: text.to_owned() }))
+fn said(text: &str) -> UserAction {
+    UserAction::Steer(SteerRequest::Override(Override::Say { text: text.to_owned() }))
 }
 
 /// Whatever the run does, and whether the menu is open.
@@ -473,7 +473,7 @@ fn on_a_terminal(events: &[RunEvent], verbosity: Verbosity) -> String {
     let mut out = Vec::new();
     let size = Box::new(|| Size { columns: 60, rows: 24 });
     let keyboard = Keyboard::default();
-    let mut view = View::new(&mut out, Paint::new(true), verbosity, clock(), size, keyboard, None);
+    let mut view = TerminalView::new(&mut out, Paint::new(true), verbosity, clock(), size, keyboard, None);
     for event in events {
         view.event(event).unwrap();
         view.tick().unwrap();
@@ -501,7 +501,8 @@ fn nothing_is_drawn_while_nothing_changes() {
     let mut out = Vec::new();
     let size = Box::new(|| Size { columns: 80, rows: 24 });
     let keyboard = Keyboard::default();
-    let mut view = View::new(&mut out, Paint::new(true), Verbosity::Normal, clock(), size, keyboard, None);
+    let mut view =
+        TerminalView::new(&mut out, Paint::new(true), Verbosity::Normal, clock(), size, keyboard, None);
     let started =
         events().into_iter().take_while(|event| !matches!(event, RunEvent::Note(Note::ToolCalled { .. })));
     for event in started {
@@ -524,7 +525,8 @@ fn a_resized_window_is_drawn_anew() {
     let mut out = Vec::new();
     let size = Box::new(move || Size { columns: *measured.lock().unwrap(), rows: 24 });
     let keyboard = Keyboard::default();
-    let mut view = View::new(&mut out, Paint::new(false), Verbosity::Normal, clock(), size, keyboard, None);
+    let mut view =
+        TerminalView::new(&mut out, Paint::new(false), Verbosity::Normal, clock(), size, keyboard, None);
     for event in events().into_iter().take(7) {
         view.event(&event).unwrap();
     }
@@ -542,7 +544,7 @@ fn a_panic_leaves_a_clean_terminal() {
         let size = Box::new(|| Size { columns: 60, rows: 24 });
         let keyboard = Keyboard::default();
         let mut view =
-            View::new(&mut out, Paint::new(true), Verbosity::Normal, clock(), size, keyboard, None);
+            TerminalView::new(&mut out, Paint::new(true), Verbosity::Normal, clock(), size, keyboard, None);
         for event in events().into_iter().take(9) {
             view.event(&event).unwrap();
         }
@@ -578,6 +580,6 @@ fn fifty_turns_leave_a_handful_of_lines() {
         "call": {"id": "r", "name": "Report", "input": {"outcome": "success", "summary": summary}}}));
     let left = bench
         .takes(json!({"type": "state_changed", "from": "executing", "to": "evaluating", "iteration": 2}));
-    let shown: Vec<String> = left.iter().map(Line::text).collect();
+    let shown: Vec<String> = left.iter().map(StyledLine::text).collect();
     insta::assert_snapshot!(shown.join("\n"));
 }

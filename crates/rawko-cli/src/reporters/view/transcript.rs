@@ -3,23 +3,23 @@
 use rawko::RunEvent;
 
 use super::super::Verbosity;
-use super::super::line::Line;
-use super::super::lines::{Lines, Surface};
+use super::super::line::StyledLine;
+use super::super::lines::{EventFormatter, Surface};
 use super::markdown;
 use crate::output::{Clock, Sanitizer};
 
 /// Turns events into lines.
 #[derive(Debug)]
-pub(super) struct Transcript {
-    lines: Lines,
+pub(super) struct Scrollback {
+    lines: EventFormatter,
     sanitizer: Sanitizer,
     /// A model's text until it ends.
     text: String,
 }
 
-impl Transcript {
+impl Scrollback {
     pub(super) fn new(verbosity: Verbosity, clock: Clock) -> Self {
-        let lines = Lines::new(Surface::Terminal, verbosity, clock);
+        let lines = EventFormatter::new(Surface::Terminal, verbosity, clock);
         Self { lines, sanitizer: Sanitizer::default(), text: String::new() }
     }
 
@@ -29,7 +29,7 @@ impl Transcript {
     }
 
     /// The lines of an event, after those of a text that it ends.
-    pub(super) fn take(&mut self, event: &RunEvent) -> Vec<Line> {
+    pub(super) fn take(&mut self, event: &RunEvent) -> Vec<StyledLine> {
         if let RunEvent::TextDelta { text, .. } = event {
             if self.lines.is_verbose() {
                 self.sanitizer.push(text, &mut self.text);
@@ -42,9 +42,9 @@ impl Transcript {
     }
 
     /// The text so far, which has ended.
-    pub(super) fn end_text(&mut self) -> Vec<Line> {
+    pub(super) fn end_text(&mut self) -> Vec<StyledLine> {
         self.sanitizer = Sanitizer::default();
         let lines = markdown::lines(&std::mem::take(&mut self.text));
-        lines.into_iter().map(|line| Line::plain("  ").join(line)).collect()
+        lines.into_iter().map(|line| StyledLine::plain("  ").join(line)).collect()
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::window::Window;
+use super::window::ContextWindow;
 use crate::conversation::ConversationLog;
 use crate::hosted;
 use crate::message::{Content, Message, Role, ToolCall};
@@ -20,7 +20,7 @@ const WORDS_BYTES: usize = 64 * 1024;
 pub(crate) struct Dialogue {
     pub(super) log: ConversationLog,
     pub(super) models: ModelChain,
-    pub(super) window: Window,
+    pub(super) window: ContextWindow,
     /// The beginning of the next user message: results of the calls with which the execution ended.
     pending: Vec<Content>,
 }
@@ -29,7 +29,7 @@ impl Dialogue {
     /// Begins with an opening by the user.
     pub(super) fn new(mut log: ConversationLog, models: ModelChain, opening: Vec<Content>) -> Self {
         log.push(Message { role: Role::User, content: opening });
-        Self { log, models, window: Window::default(), pending: Vec::new() }
+        Self { log, models, window: ContextWindow::default(), pending: Vec::new() }
     }
 
     /// The conversation so far.

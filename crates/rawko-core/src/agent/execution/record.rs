@@ -17,7 +17,7 @@ use crate::usage::Usage;
 
 /// What an execution has done and said so far.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct Record {
+pub(crate) struct ExecutionLog {
     facts: ExecutionFacts,
     /// The files that it has modified.
     files: BTreeSet<String>,
@@ -69,7 +69,7 @@ impl Reported {
     }
 }
 
-impl Record {
+impl ExecutionLog {
     /// The facts and usage so far, for an execution that ends early.
     pub(crate) fn so_far(&self) -> (ExecutionFacts, Usage) {
         (self.facts.clone(), self.usage)

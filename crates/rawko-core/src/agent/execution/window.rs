@@ -30,9 +30,9 @@ const OPENING_BYTES: usize = 6_000;
 
 /// What is known of the context window.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Window {
+pub(super) struct ContextWindow {
     /// The length at the last count.
-    measured: Option<Measure>,
+    measured: Option<PromptLength>,
     /// A length that the provider refused.
     ceiling: Option<u64>,
     /// Whether this turn was already refused as too long.
@@ -41,7 +41,7 @@ pub(super) struct Window {
 
 /// The same length in tokens and in bytes.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Measure {
+struct PromptLength {
     tokens: u64,
     bytes: usize,
 }
@@ -89,12 +89,12 @@ pub(crate) struct Shortened {
     pub(crate) after: u64,
 }
 
-impl Window {
+impl ContextWindow {
     /// Records the usage of an answered turn, unless it is only an estimate.
     pub(super) fn counted(&mut self, usage: Usage, bytes: usize) {
         self.refused = false;
         if usage.prompt_tokens() > 0 && !usage.estimated {
-            self.measured = Some(Measure { tokens: usage.total_tokens(), bytes });
+            self.measured = Some(PromptLength { tokens: usage.total_tokens(), bytes });
         }
     }
 
@@ -115,7 +115,7 @@ impl Dialogue {
     fn estimated_tokens(&self) -> u64 {
         let bytes = self.log.bytes();
         match self.window.measured {
-            Some(Measure { tokens, bytes: counted }) if counted <= bytes => {
+            Some(PromptLength { tokens, bytes: counted }) if counted <= bytes => {
                 tokens.saturating_add((bytes - counted) as u64 / 4)
             }
             Some(_) | None => bytes as u64 / 4,
@@ -254,7 +254,7 @@ impl Dialogue {
     fn take_over(&mut self, log: ConversationLog, how: Compaction) -> Shortened {
         let before = self.estimated_tokens();
         let after = self.tokens_of(log.bytes());
-        self.window.measured = Some(Measure { tokens: after, bytes: log.bytes() });
+        self.window.measured = Some(PromptLength { tokens: after, bytes: log.bytes() });
         self.log = log;
         Shortened { how, before, after }
     }

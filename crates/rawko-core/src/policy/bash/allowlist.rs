@@ -1,6 +1,6 @@
 //! Lists of the programs that Bash may run. Each knows where it comes from, so that a denial blames the right one.
 
-use super::denial::{Denial, Lift, Refused};
+use super::denial::{Denial, Lift, PolicyResult};
 use super::{SHOWN, is_program_name};
 use crate::text::truncate;
 
@@ -66,7 +66,7 @@ pub(super) fn of_agent(agent: Option<&str>) -> String {
 
 impl Allowlist<'_> {
     /// Whether `program` is listed.
-    pub(super) fn holds(&self, program: &str) -> Refused {
+    pub(super) fn holds(&self, program: &str) -> PolicyResult {
         if self.names.iter().any(|name| name == program) {
             return Ok(());
         }

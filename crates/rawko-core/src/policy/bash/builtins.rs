@@ -1,6 +1,6 @@
 //! Shell builtins. Some change what later commands mean: no list grants those.
 
-use super::denial::Refused;
+use super::denial::PolicyResult;
 use super::parser::is_name;
 use super::script::{ShellWord, WordKind};
 use super::tables::FilterTables;
@@ -12,7 +12,7 @@ pub(super) fn judge(
     arguments: &[ShellWord],
     tables: &FilterTables,
     writable: &WritePlaces<'_>,
-) -> Option<Refused> {
+) -> Option<PolicyResult> {
     match name {
         _ if tables.builtins.refused.contains(name) => {
             Some(Err("this builtin can change what runs: leave it out.".into()))
@@ -27,7 +27,7 @@ pub(super) fn judge(
     }
 }
 
-fn export(arguments: &[ShellWord], tables: &FilterTables, in_sandbox: bool) -> Refused {
+fn export(arguments: &[ShellWord], tables: &FilterTables, in_sandbox: bool) -> PolicyResult {
     let is_harmless = |word: &ShellWord| {
         let (WordKind::Literal(text) | WordKind::Begins(text)) = &word.kind else { return false };
         let name = text.split('=').next().unwrap_or_default();
@@ -42,14 +42,14 @@ fn export(arguments: &[ShellWord], tables: &FilterTables, in_sandbox: bool) -> R
     }
 }
 
-fn read(arguments: &[ShellWord], tables: &FilterTables) -> Refused {
+fn read(arguments: &[ShellWord], tables: &FilterTables) -> PolicyResult {
     let is_harmless = |word: &ShellWord| {
         word.text().is_some_and(|t| t == "-r" || (is_name(t) && tables.variables.is_harmless(t)))
     };
     if arguments.iter().all(is_harmless) { Ok(()) } else { Err("only `-r` and plain names pass.".into()) }
 }
 
-fn set(arguments: &[ShellWord], tables: &FilterTables) -> Refused {
+fn set(arguments: &[ShellWord], tables: &FilterTables) -> PolicyResult {
     let is_harmless = |word: &ShellWord| {
         let Some(text) = word.text() else { return false };
         let letters = text.strip_prefix(['-', '+']);
@@ -63,7 +63,7 @@ fn set(arguments: &[ShellWord], tables: &FilterTables) -> Refused {
     }
 }
 
-fn printf(arguments: &[ShellWord]) -> Refused {
+fn printf(arguments: &[ShellWord]) -> PolicyResult {
     let (format, values) = match arguments {
         [dashes, rest @ ..] if dashes.text() == Some("--") => rest.split_first(),
         _ => arguments.split_first(),
@@ -96,7 +96,7 @@ fn counts_into_variable(format: &str) -> bool {
 }
 
 /// `test -v` evaluates the index of an element. So an operand that is not known must be where no operator can be.
-fn test(arguments: &[ShellWord], tables: &FilterTables) -> Refused {
+fn test(arguments: &[ShellWord], tables: &FilterTables) -> PolicyResult {
     let is_operator = |word: Option<&ShellWord>| {
         word.and_then(ShellWord::text).is_some_and(|t| tables.builtins.test_operators.contains(t) && t != "!")
     };

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::parser::is_name;
-use super::script::{ParsedScript, Plain, ShellWord, Simple, WordKind};
+use super::script::{ParsedScript, PlainConstruct, ShellWord, Simple, WordKind};
 
 /// Builtins that set the variables that they name.
 const SETTERS: [&str; 11] = [
@@ -34,12 +34,12 @@ pub(super) fn is_integer(text: &str) -> bool {
 }
 
 /// What `text` calculates with, if it consists of integers, names and operators.
-pub(super) fn plain_arithmetic(text: &str) -> Option<Plain> {
+pub(super) fn plain_arithmetic(text: &str) -> Option<PlainConstruct> {
     // Would be a process substitution anywhere else.
     if text.contains("<(") || text.contains(">(") {
         return None;
     }
-    let mut plain = Plain::default();
+    let mut plain = PlainConstruct::default();
     let mut rest = text;
     // Whether a name or number that comes now would be one word with what was before.
     let mut is_glued = false;
@@ -103,9 +103,9 @@ fn is_set(before: &str, after: &str) -> bool {
 }
 
 /// What `${…}` calculates with, if it makes its text of values and constants.
-pub(super) fn plain_parameter(inside: &str) -> Option<Plain> {
+pub(super) fn plain_parameter(inside: &str) -> Option<PlainConstruct> {
     if inside == "#" {
-        return Some(Plain::default());
+        return Some(PlainConstruct::default());
     }
     let (is_length, rest) = match inside.strip_prefix('#') {
         Some(rest) => (true, rest),
@@ -120,7 +120,7 @@ pub(super) fn plain_parameter(inside: &str) -> Option<Plain> {
     if end == 0 {
         return None;
     }
-    let mut plain = Plain::default();
+    let mut plain = PlainConstruct::default();
     if let Some(indexed) = rest.strip_prefix('[') {
         let (index, after) = indexed.split_once(']')?;
         if !matches!(index, "@" | "*") {
@@ -148,12 +148,12 @@ pub(super) fn plain_parameter(inside: &str) -> Option<Plain> {
 }
 
 /// The same of the three parts in `for ((…; …; …))`.
-pub(super) fn plain_steps(text: &str) -> Option<Plain> {
-    let parts: Option<Vec<Plain>> = text.split(';').map(plain_arithmetic).collect();
-    parts.map(|parts| parts.into_iter().fold(Plain::default(), Plain::with))
+pub(super) fn plain_steps(text: &str) -> Option<PlainConstruct> {
+    let parts: Option<Vec<PlainConstruct>> = text.split(';').map(plain_arithmetic).collect();
+    parts.map(|parts| parts.into_iter().fold(PlainConstruct::default(), PlainConstruct::with))
 }
 
-fn only_reads(text: &str) -> Option<Plain> {
+fn only_reads(text: &str) -> Option<PlainConstruct> {
     plain_arithmetic(text).filter(|plain| plain.sets.is_empty())
 }
 
@@ -174,11 +174,11 @@ fn is_constant(word: &str) -> bool {
 }
 
 /// The variable that an operand of `-eq` and its like names, if it is an integer provided that the variable is.
-pub(super) fn compared(word: &ShellWord) -> Option<Plain> {
+pub(super) fn compared(word: &ShellWord) -> Option<PlainConstruct> {
     match &word.kind {
-        WordKind::Literal(text) if is_integer(text) => Some(Plain::default()),
+        WordKind::Literal(text) if is_integer(text) => Some(PlainConstruct::default()),
         WordKind::Literal(text) => {
-            is_name(text).then(|| Plain { integers: vec![text.clone()], sets: Vec::new() })
+            is_name(text).then(|| PlainConstruct { integers: vec![text.clone()], sets: Vec::new() })
         }
         WordKind::One | WordKind::Many => {
             let calculated = word.shown.strip_prefix("$((").and_then(|rest| rest.strip_suffix("))"));

@@ -2,7 +2,7 @@
 
 use super::calculation::{are_integers, compared, plain_steps};
 use super::parser::{Parser, Result, is_name};
-use super::script::{CommandList, Flow, LoopVariable, Member, Plain, ShellWord};
+use super::script::{CommandList, Flow, LoopVariable, Member, PlainConstruct, ShellWord};
 
 impl Parser<'_> {
     /// The command that the reserved word `word` begins.
@@ -202,7 +202,7 @@ impl Parser<'_> {
     /// `NAME=(…)`.
     pub(super) fn array(&mut self) -> Result<()> {
         let at = self.script.unfollowed.len();
-        self.unfollowed_but("a list in a variable", Some(Plain::default()));
+        self.unfollowed_but("a list in a variable", Some(PlainConstruct::default()));
         let begin = self.at;
         self.accept("(");
         loop {

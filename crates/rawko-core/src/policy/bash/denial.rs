@@ -2,7 +2,7 @@
 //! could change.
 
 /// Passed, or why not.
-pub(super) type Refused = Result<(), Denial>;
+pub(super) type PolicyResult = Result<(), Denial>;
 
 /// Why something is refused.
 #[derive(Debug)]

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::SHOWN;
-use super::denial::Refused;
+use super::denial::PolicyResult;
 use super::script::{Flow, ParsedScript, ShellWord, Simple};
 use super::write_places::WritePlaces;
 use crate::text::truncate;
@@ -86,7 +86,7 @@ impl<'p> Directory<'p> {
     }
 
     /// Judges a `cd` with these arguments and follows it.
-    pub(super) fn change(&mut self, simple: &Simple, arguments: &[ShellWord]) -> Refused {
+    pub(super) fn change(&mut self, simple: &Simple, arguments: &[ShellWord]) -> PolicyResult {
         let Some(target) = CdTarget::read(arguments) else {
             return Err("`cd` may only go to a directory of the project that is spelt out.".into());
         };

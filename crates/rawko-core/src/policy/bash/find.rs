@@ -1,6 +1,6 @@
 //! `find`: an expression in which some words write, delete or start something.
 
-use super::denial::{Denial, Refused};
+use super::denial::{Denial, PolicyResult};
 use super::judge::FilterContext;
 use super::options::{could_be_option, not_granted};
 use super::script::{ShellWord, WordKind};
@@ -12,7 +12,7 @@ const FOUND: &str = "{}";
 
 /// Whether a call of `find` is allowed; `None` where it is another program. In the sandbox it may start listed programs, and
 /// delete what may be written if `rm` is listed.
-pub(super) fn judge(name: &str, arguments: &[ShellWord], rules: FilterContext<'_>) -> Option<Refused> {
+pub(super) fn judge(name: &str, arguments: &[ShellWord], rules: FilterContext<'_>) -> Option<PolicyResult> {
     (name == "find").then(|| {
         expression(arguments, rules.tables, |action, words| judge_action(action, words, arguments, rules))
     })
@@ -24,7 +24,7 @@ pub(super) fn looks(
     arguments: &[ShellWord],
     tables: &FilterTables,
     reads: impl Fn(&[ShellWord]) -> bool,
-) -> Option<Refused> {
+) -> Option<PolicyResult> {
     (name == "find").then(|| {
         expression(arguments, tables, |action, words| match started(action, words)? {
             (started, after) if reads(started) => Ok(after),
@@ -38,7 +38,7 @@ fn expression<'w>(
     arguments: &'w [ShellWord],
     tables: &FilterTables,
     action: impl Fn(&str, &'w [ShellWord]) -> Result<&'w [ShellWord], Denial>,
-) -> Refused {
+) -> PolicyResult {
     let table = &tables.find;
     let mut rest = arguments;
     while let Some((word, after)) = rest.split_first() {

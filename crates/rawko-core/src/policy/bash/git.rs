@@ -1,7 +1,7 @@
 //! `git`: granted as a whole, but not the programs and files that its options name.
 
 use super::SHOWN;
-use super::denial::{Denial, Refused};
+use super::denial::{Denial, PolicyResult};
 use super::directory::ProjectRoot;
 use super::git_remote;
 use super::options::{could_be_option, literal, not_granted};
@@ -12,7 +12,11 @@ use crate::text::truncate;
 const ONLY_SUBMODULE_STATUS: &str = "only `git submodule status` is granted: the others start programs.";
 
 /// Judges a call of `git`.
-pub(super) fn judge(arguments: &[ShellWord], project: &ProjectRoot<'_>, tables: &FilterTables) -> Refused {
+pub(super) fn judge(
+    arguments: &[ShellWord],
+    project: &ProjectRoot<'_>,
+    tables: &FilterTables,
+) -> PolicyResult {
     let git = &tables.git;
     let Some((subcommand, words)) = subcommand(arguments, project, git)? else { return Ok(()) };
     if git.any_options.contains(subcommand) {
@@ -71,7 +75,7 @@ fn is_harmless_setting(setting: &str, git: &GitTable) -> bool {
 }
 
 /// What only some subcommands do.
-fn special(subcommand: &str, words: &[ShellWord], git: &GitTable) -> Refused {
+fn special(subcommand: &str, words: &[ShellWord], git: &GitTable) -> PolicyResult {
     let has = |text: &str| words.iter().any(|w| w.text() == Some(text));
     let first = words.first().and_then(ShellWord::text);
     match subcommand {
@@ -111,7 +115,7 @@ fn is_remote_option(text: &str, git: &GitTable) -> bool {
 }
 
 /// Only what reads the configuration: a setting can be a program.
-fn config(words: &[ShellWord], git: &GitTable) -> Refused {
+fn config(words: &[ShellWord], git: &GitTable) -> PolicyResult {
     let options = words.iter().filter(|w| !w.is_operand());
     let only_plain = options
         .clone()
@@ -124,7 +128,7 @@ fn config(words: &[ShellWord], git: &GitTable) -> Refused {
     }
 }
 
-fn options(subcommand: &str, words: &[ShellWord], git: &GitTable) -> Refused {
+fn options(subcommand: &str, words: &[ShellWord], git: &GitTable) -> PolicyResult {
     let none = GitLetters::default();
     let GitLetters { values, refused, takes_message } = git.letters.get(subcommand).unwrap_or(&none);
     let mut rest = words;

@@ -5,7 +5,7 @@
 //! no remote is the name of a folder to git, so only the usual names of remotes pass.
 
 use super::SHOWN;
-use super::denial::{Denial, Refused};
+use super::denial::{Denial, PolicyResult};
 use super::script::ShellWord;
 use crate::text::truncate;
 
@@ -34,7 +34,7 @@ const VALUES: [&str; 16] = [
 ];
 
 /// Judges the repositories that the words of a subcommand name.
-pub(super) fn judge(subcommand: &str, words: &[ShellWord]) -> Refused {
+pub(super) fn judge(subcommand: &str, words: &[ShellWord]) -> PolicyResult {
     match subcommand {
         "fetch" | "ls-remote" | "pull" | "push" => {
             let is_repository = |word: &&ShellWord| word.shown.starts_with("--rep");
@@ -84,12 +84,12 @@ fn operands(words: &[ShellWord]) -> Vec<&str> {
     operands
 }
 
-fn remote(text: &str) -> Refused {
+fn remote(text: &str) -> PolicyResult {
     if REMOTES.contains(&text) { Ok(()) } else { address(text) }
 }
 
 /// An address of another machine: with a scheme, or `host:path`.
-fn address(text: &str) -> Refused {
+fn address(text: &str) -> PolicyResult {
     let has_host = || {
         let (host, path) = text.split_once(':')?;
         (!host.is_empty() && !host.contains('/') && !path.starts_with("//")).then_some(())

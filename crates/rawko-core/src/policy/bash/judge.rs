@@ -6,7 +6,7 @@ use super::SHOWN;
 use super::allowlist::Allowlist;
 use super::builtins;
 use super::calculation::{compared, integers};
-use super::denial::{Denial, Refused};
+use super::denial::{Denial, PolicyResult};
 use super::directory::{Directory, ProjectRoot, cd_arguments};
 use super::find;
 use super::git;
@@ -55,7 +55,7 @@ impl<'a> FilterContext<'a> {
     }
 
     /// Judges the program that another one starts.
-    pub(super) fn started(mut self, words: &[ShellWord]) -> Refused {
+    pub(super) fn started(mut self, words: &[ShellWord]) -> PolicyResult {
         self.wrapped += 1;
         if self.wrapped > MAX_WRAPPERS {
             return Err(format!("more than {MAX_WRAPPERS} programs start one another.").into());
@@ -65,14 +65,14 @@ impl<'a> FilterContext<'a> {
 }
 
 /// Judges everything that a script would do.
-pub(super) fn judge(script: &ParsedScript, rules: FilterContext<'_>) -> Refused {
+pub(super) fn judge(script: &ParsedScript, rules: FilterContext<'_>) -> PolicyResult {
     // Where the sandbox is the wall, plain constructs pass.
     let integers = (!rules.writable.is_empty()).then(|| integers(script));
     let rules = FilterContext { integers: integers.as_ref(), ..rules };
     script.with_heredocs().try_for_each(|part| judge_part(part, rules))
 }
 
-fn judge_part(script: &ParsedScript, rules: FilterContext<'_>) -> Refused {
+fn judge_part(script: &ParsedScript, rules: FilterContext<'_>) -> PolicyResult {
     script.unfollowed.iter().try_for_each(|one| unfollowed(one, rules))?;
     let changes = |one: &&LoopVariable| !rules.tables.variables.is_harmless(&one.name);
     if let Some(variable) = script.loop_variables.iter().find(changes) {
@@ -102,7 +102,7 @@ fn judge_part(script: &ParsedScript, rules: FilterContext<'_>) -> Refused {
 }
 
 /// Judges a construct whose effect is not followed.
-fn unfollowed(one: &Unfollowed, rules: FilterContext<'_>) -> Refused {
+fn unfollowed(one: &Unfollowed, rules: FilterContext<'_>) -> PolicyResult {
     let Some((integers, plain)) = rules.integers.zip(one.plain.as_ref()) else {
         return Err(format!(
             "{} is not followed here. Write it more plainly, as several calls if need be.",
@@ -129,7 +129,7 @@ fn is_exit(words: &[ShellWord]) -> bool {
 }
 
 /// Judges one command: a name and its arguments.
-fn command(words: &[ShellWord], rules: FilterContext<'_>) -> Refused {
+fn command(words: &[ShellWord], rules: FilterContext<'_>) -> PolicyResult {
     let Some((name, arguments)) = words.split_first() else { return Ok(()) };
     let program = listed(name, rules)?;
     let judged = match program {
@@ -180,7 +180,7 @@ fn listed<'w>(name: &'w ShellWord, rules: FilterContext<'_>) -> Result<&'w str, 
     rules.allowed.holds(program).map(|()| program)
 }
 
-fn redirection(redirection: &Redirection, writable: &WritePlaces<'_>) -> Refused {
+fn redirection(redirection: &Redirection, writable: &WritePlaces<'_>) -> PolicyResult {
     let shown = format!("{} {}", redirection.operator, truncate(&redirection.target.shown, SHOWN));
     match redirection.effect {
         RedirectionEffect::Nothing => Ok(()),

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::SHOWN;
-use super::denial::{Denial, Refused};
+use super::denial::{Denial, PolicyResult};
 use super::script::{ShellWord, WordKind};
 use super::write_places::WritePlaces;
 use crate::text::truncate;
@@ -11,7 +11,7 @@ use crate::text::truncate;
 /// The options of a program that may be used. All others are refused, abbreviations of long ones included.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-pub(super) struct Options {
+pub(super) struct ProgramOptions {
     /// Letters without a value.
     pub(super) flags: String,
     /// Letters with a value, glued or as the next word.
@@ -36,7 +36,7 @@ enum Takes<'t> {
     File(Option<&'t str>),
 }
 
-impl Options {
+impl ProgramOptions {
     /// The operands, if all options pass.
     pub(super) fn operands<'w>(
         &self,
@@ -153,7 +153,7 @@ pub(super) struct RefusedOptions {
 
 impl RefusedOptions {
     /// Refuses some options of a program and lets all others pass: for programs with many harmless ones.
-    pub(super) fn judge(&self, words: &[ShellWord], writable: &WritePlaces<'_>) -> Refused {
+    pub(super) fn judge(&self, words: &[ShellWord], writable: &WritePlaces<'_>) -> PolicyResult {
         if let Some(text) = self.texts.iter().find(|text| words.iter().any(|word| word.shown.contains(*text)))
         {
             return Err(not_granted(text));
@@ -178,7 +178,7 @@ impl RefusedOptions {
         Ok(())
     }
 
-    fn long(&self, text: &str, next: Option<&ShellWord>, writable: &WritePlaces<'_>) -> Refused {
+    fn long(&self, text: &str, next: Option<&ShellWord>, writable: &WritePlaces<'_>) -> PolicyResult {
         let (name, value) = text.split_once('=').map_or((text, None), |(name, value)| (name, Some(value)));
         // An unambiguous beginning of a long option is that option.
         let could_be = |names: &[String]| names.iter().any(|refused| refused.starts_with(name));
@@ -195,7 +195,7 @@ impl RefusedOptions {
         Ok(())
     }
 
-    fn letters(&self, cluster: &str, next: Option<&ShellWord>, writable: &WritePlaces<'_>) -> Refused {
+    fn letters(&self, cluster: &str, next: Option<&ShellWord>, writable: &WritePlaces<'_>) -> PolicyResult {
         for (at, letter) in cluster.char_indices() {
             let glued = Some(&cluster[at + letter.len_utf8()..]).filter(|glued| !glued.is_empty());
             if self.letters.contains(letter) || (self.writes_here.contains(letter) && writable.is_empty()) {
@@ -214,7 +214,7 @@ impl RefusedOptions {
 }
 
 /// The file that an option writes: none, the standard output, or one that may be written.
-fn check_written(option: &str, file: Option<&str>, writable: &WritePlaces<'_>) -> Refused {
+fn check_written(option: &str, file: Option<&str>, writable: &WritePlaces<'_>) -> PolicyResult {
     match file {
         Some("-" | "/dev/null" | "/dev/stdout") => Ok(()),
         Some(path) if !writable.is_empty() => writable.check_path(path),

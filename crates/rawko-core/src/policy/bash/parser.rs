@@ -6,7 +6,7 @@
 
 use super::redirect::{Heredoc, names_descriptor};
 use super::script::{
-    AndOrList, Assignment, CommandList, Flow, Joint, Member, ParsedScript, Pipeline, Plain, Simple,
+    AndOrList, Assignment, CommandList, Flow, Joint, Member, ParsedScript, Pipeline, PlainConstruct, Simple,
     Unfollowed,
 };
 
@@ -86,7 +86,7 @@ impl<'s> Parser<'s> {
     }
 
     /// The same of a construct that may be plain.
-    pub(super) fn unfollowed_but(&mut self, what: &str, plain: Option<Plain>) {
+    pub(super) fn unfollowed_but(&mut self, what: &str, plain: Option<PlainConstruct>) {
         self.script.unfollowed.push(Unfollowed { what: what.to_owned(), plain });
     }
 

@@ -1,7 +1,7 @@
 //! Programs that read, but have options that write or start something. Listing them does not grant those.
 
-use super::denial::{Denial, Refused};
-use super::options::{Options, not_granted};
+use super::denial::{Denial, PolicyResult};
+use super::options::{ProgramOptions, not_granted};
 use super::script::{ShellWord, WordKind};
 use super::stream_editors;
 use super::tables::{FilterTables, OptionRule};
@@ -13,7 +13,7 @@ pub(super) fn judge(
     arguments: &[ShellWord],
     tables: &FilterTables,
     writable: &WritePlaces<'_>,
-) -> Option<Refused> {
+) -> Option<PolicyResult> {
     Some(match (tables.rule(name)?, name) {
         (OptionRule::Pass(options), _) => options.operands(arguments, writable).map(drop),
         (OptionRule::PassWithOneOperand(options), _) => {
@@ -31,7 +31,7 @@ pub(super) fn judge(
     })
 }
 
-fn at_most_one(operands: &[ShellWord], writable: &WritePlaces<'_>) -> Refused {
+fn at_most_one(operands: &[ShellWord], writable: &WritePlaces<'_>) -> PolicyResult {
     match operands {
         [] => Ok(()),
         [only] if only.is_one() => Ok(()),
@@ -41,7 +41,7 @@ fn at_most_one(operands: &[ShellWord], writable: &WritePlaces<'_>) -> Refused {
 }
 
 /// Making and unpacking archives is its purpose; starting programs is not.
-fn tar(arguments: &[ShellWord], options: &Options) -> Refused {
+fn tar(arguments: &[ShellWord], options: &ProgramOptions) -> PolicyResult {
     // An archive whose name has a colon is on another machine, reached by a program.
     let doubtful =
         |word: &ShellWord| word.text().is_none_or(|text| text.contains(':')) && !is_plain_operand(word);
@@ -58,7 +58,7 @@ fn tar(arguments: &[ShellWord], options: &Options) -> Refused {
 /// The old form, `tar cfC x.tar dir …`: the first word is letters without a dash, and their values are the next words,
 /// in the order of the letters.
 fn tar_old_form<'w>(
-    options: &Options,
+    options: &ProgramOptions,
     letters: &ShellWord,
     mut rest: &'w [ShellWord],
 ) -> Result<&'w [ShellWord], Denial> {
@@ -79,7 +79,7 @@ fn tar_old_form<'w>(
 }
 
 /// A query that is spelt out, which leaves other files and programs alone. Without one it takes commands from its input.
-fn sqlite(arguments: &[ShellWord], options: &Options) -> Refused {
+fn sqlite(arguments: &[ShellWord], options: &ProgramOptions) -> PolicyResult {
     const REACHES_OUT: [&str; 7] = ["attach", "edit(", "load_extension", "vacuum", "writefile", "/*", "--"];
     let mut rest = arguments;
     while let [option, after @ ..] = rest
@@ -124,7 +124,7 @@ fn is_plain_operand(word: &ShellWord) -> bool {
 }
 
 /// Neither options nor what begins with `+`, which is a command to a pager.
-fn operands_only(arguments: &[ShellWord]) -> Refused {
+fn operands_only(arguments: &[ShellWord]) -> PolicyResult {
     match arguments.iter().find(|word| !word.is_operand() || word.shown.starts_with('+')) {
         None => Ok(()),
         Some(word) => Err(not_granted(&word.shown)),

@@ -1,7 +1,7 @@
 //! Redirections and here-documents.
 
 use super::parser::{Parser, Result, is_name};
-use super::script::{Plain, Redirection, RedirectionEffect, ShellWord};
+use super::script::{PlainConstruct, Redirection, RedirectionEffect, ShellWord};
 use super::words::WordBuilder;
 
 /// What ends a word where nothing is quoted.
@@ -144,7 +144,7 @@ impl Parser<'_> {
             return;
         }
         let inner = self.expansions_of(body).ok();
-        self.unfollowed_but("an expansion in a here-document", inner.is_some().then(Plain::default));
+        self.unfollowed_but("an expansion in a here-document", inner.is_some().then(PlainConstruct::default));
         self.script.in_heredocs.extend(inner);
     }
 

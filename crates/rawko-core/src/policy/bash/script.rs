@@ -38,20 +38,20 @@ impl ParsedScript {
 pub(crate) struct Unfollowed {
     /// In words.
     pub(crate) what: String,
-    pub(crate) plain: Option<Plain>,
+    pub(crate) plain: Option<PlainConstruct>,
 }
 
 /// A construct that runs and writes nothing but what is found elsewhere in the script, if what it calculates with are
 /// integers: bash evaluates any other text as an expression, and that can run commands.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Plain {
+pub(crate) struct PlainConstruct {
     /// Variables that it calculates with.
     pub(crate) integers: Vec<String>,
     /// Those of them that it sets.
     pub(crate) sets: Vec<String>,
 }
 
-impl Plain {
+impl PlainConstruct {
     /// Both of them.
     pub(crate) fn with(mut self, other: Self) -> Self {
         self.integers.extend(other.integers);

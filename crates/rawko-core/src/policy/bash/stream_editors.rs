@@ -1,7 +1,7 @@
 //! `sed` and `awk`: languages that can write files and start programs. Scripts that plainly do neither pass.
 
-use super::denial::Refused;
-use super::options::Options;
+use super::denial::PolicyResult;
+use super::options::ProgramOptions;
 use super::script::ShellWord;
 use super::write_places::WritePlaces;
 
@@ -11,7 +11,11 @@ const AWK: &str =
     "this program is not known to only read. Leave out system, getline, pipes, redirections and @.";
 
 /// Judges a call of `sed`.
-pub(super) fn sed(arguments: &[ShellWord], options: &Options, writable: &WritePlaces<'_>) -> Refused {
+pub(super) fn sed(
+    arguments: &[ShellWord],
+    options: &ProgramOptions,
+    writable: &WritePlaces<'_>,
+) -> PolicyResult {
     let (arguments, in_place) = without_in_place(arguments, writable);
     options.operands(&arguments, writable)?;
     let (scripts, files) = sed_scripts(&arguments);
@@ -222,7 +226,7 @@ fn brackets_are_closed(text: &str) -> bool {
 }
 
 /// Judges a call of `awk`.
-pub(super) fn awk(arguments: &[ShellWord], options: &Options) -> Refused {
+pub(super) fn awk(arguments: &[ShellWord], options: &ProgramOptions) -> PolicyResult {
     let operands = options.operands(arguments, &WritePlaces::none())?;
     match operands.first().and_then(ShellWord::text) {
         Some(program) if awk_reads_only(program) => Ok(()),

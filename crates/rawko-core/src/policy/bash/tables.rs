@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use super::options::{Options, RefusedOptions};
+use super::options::{ProgramOptions, RefusedOptions};
 
 static TABLES: LazyLock<Option<FilterTables>> =
     LazyLock::new(|| serde_json::from_str(include_str!("programs.json")).ok());
@@ -45,17 +45,17 @@ struct ProgramEntry {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) enum OptionRule {
     /// These options and no others, and any operands.
-    Pass(Options),
+    Pass(ProgramOptions),
     /// These options and no others, and one operand: a second one would be written.
-    PassWithOneOperand(Options),
+    PassWithOneOperand(ProgramOptions),
     /// All options but these.
     Refuse(RefusedOptions),
     /// No options at all.
     OperandsOnly,
     /// It starts the program that its operands name, after so many operands of its own.
-    Starts { after: usize, options: Options },
+    Starts { after: usize, options: ProgramOptions },
     /// Code judges its words. The options are those that it lets pass.
-    Code(Options),
+    Code(ProgramOptions),
     /// It starts other programs in ways that are not followed: refused, listed or not.
     Unread,
 }

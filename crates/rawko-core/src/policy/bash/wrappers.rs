@@ -1,14 +1,14 @@
 //! Programs that start the program named by their arguments. Listing one grants nothing for the program it starts.
 
-use super::denial::{Denial, Refused};
+use super::denial::{Denial, PolicyResult};
 use super::judge::FilterContext;
-use super::options::{Options, not_granted};
+use super::options::{ProgramOptions, not_granted};
 use super::parser::is_name;
 use super::script::{ShellWord, WordKind};
 use super::tables::OptionRule;
 
 /// Whether a wrapper is allowed; `None` where `name` is none.
-pub(super) fn judge(name: &str, arguments: &[ShellWord], rules: FilterContext<'_>) -> Option<Refused> {
+pub(super) fn judge(name: &str, arguments: &[ShellWord], rules: FilterContext<'_>) -> Option<PolicyResult> {
     if name == "command" {
         return Some(command_builtin(arguments, rules));
     }
@@ -36,7 +36,12 @@ pub(super) fn judge(name: &str, arguments: &[ShellWord], rules: FilterContext<'_
 }
 
 /// Judges the program after the options and `skipped` operands.
-fn started(options: &Options, arguments: &[ShellWord], skipped: usize, rules: FilterContext<'_>) -> Refused {
+fn started(
+    options: &ProgramOptions,
+    arguments: &[ShellWord],
+    skipped: usize,
+    rules: FilterContext<'_>,
+) -> PolicyResult {
     let operands = options.operands(arguments, rules.writable)?;
     if operands.iter().take(skipped).any(|word| !word.is_one()) {
         return Err("its own operands must be spelt out.".into());
@@ -44,7 +49,7 @@ fn started(options: &Options, arguments: &[ShellWord], skipped: usize, rules: Fi
     rules.started(operands.get(skipped..).unwrap_or_default())
 }
 
-fn env(arguments: &[ShellWord], options: &Options, rules: FilterContext<'_>) -> Refused {
+fn env(arguments: &[ShellWord], options: &ProgramOptions, rules: FilterContext<'_>) -> PolicyResult {
     let mut rest = options.operands(arguments, rules.writable)?;
     while let Some((first, after)) = rest.split_first() {
         let (WordKind::Literal(text) | WordKind::Begins(text)) = &first.kind else { break };
@@ -58,7 +63,7 @@ fn env(arguments: &[ShellWord], options: &Options, rules: FilterContext<'_>) -> 
     rules.started(rest)
 }
 
-fn xargs(arguments: &[ShellWord], options: &Options, rules: FilterContext<'_>) -> Refused {
+fn xargs(arguments: &[ShellWord], options: &ProgramOptions, rules: FilterContext<'_>) -> PolicyResult {
     let inner = options.operands(arguments, rules.writable)?;
     let Some((name, given)) = inner.split_first() else {
         return rules.started(&[ShellWord::literal("echo")]);
@@ -97,7 +102,7 @@ fn replaces(own: &[ShellWord]) -> Result<bool, Denial> {
     Ok(found)
 }
 
-fn command_builtin(arguments: &[ShellWord], rules: FilterContext<'_>) -> Refused {
+fn command_builtin(arguments: &[ShellWord], rules: FilterContext<'_>) -> PolicyResult {
     match arguments.first().and_then(ShellWord::text) {
         // Only tells what would run.
         Some("-v" | "-V") => Ok(()),
@@ -107,7 +112,7 @@ fn command_builtin(arguments: &[ShellWord], rules: FilterContext<'_>) -> Refused
     }
 }
 
-fn nice(arguments: &[ShellWord], options: &Options, rules: FilterContext<'_>) -> Refused {
+fn nice(arguments: &[ShellWord], options: &ProgramOptions, rules: FilterContext<'_>) -> PolicyResult {
     let is_level =
         |t: &str| t.strip_prefix('-').is_some_and(|n| !n.is_empty() && n.chars().all(|c| c.is_ascii_digit()));
     if arguments.first().and_then(ShellWord::text).is_some_and(is_level) {

@@ -1,6 +1,6 @@
 //! Where commands may write. The sandbox holds them to it; the filter only says early and in words what would fail there.
 
-use super::denial::{Denial, Lift, Refused};
+use super::denial::{Denial, Lift, PolicyResult};
 use super::directory::{ProjectRoot, names};
 use super::script::{ShellWord, WordKind};
 use super::{BashRules, SHOWN};
@@ -50,7 +50,7 @@ impl<'a> WritePlaces<'a> {
     }
 
     /// Whether the file that a redirection names may be written. A pattern becomes the name of what is there.
-    pub(super) fn check_redirection(&self, word: &ShellWord) -> Refused {
+    pub(super) fn check_redirection(&self, word: &ShellWord) -> PolicyResult {
         if word.text().is_none() {
             return Err(
                 "the file that a redirection writes must be spelt out, without patterns and variables."
@@ -71,7 +71,7 @@ impl<'a> WritePlaces<'a> {
     }
 
     /// Whether the file that a word names may be written.
-    pub(super) fn check(&self, word: &ShellWord) -> Refused {
+    pub(super) fn check(&self, word: &ShellWord) -> PolicyResult {
         match &word.kind {
             WordKind::Literal(path) => self.check_path(path),
             // Names of files below a path that is spelt out, as `find` and patterns give them.
@@ -91,7 +91,7 @@ impl<'a> WritePlaces<'a> {
     }
 
     /// The same for a path.
-    pub(super) fn check_path(&self, path: &str) -> Refused {
+    pub(super) fn check_path(&self, path: &str) -> PolicyResult {
         if self.is_empty() {
             return Err("a command may not write files here.".into());
         }
@@ -141,7 +141,7 @@ impl<'a> WritePlaces<'a> {
         }
     }
 
-    fn check_names(names: &[&str]) -> Refused {
+    fn check_names(names: &[&str]) -> PolicyResult {
         match names.iter().find(|name| is_protected(name)) {
             Some(name) => Err(Denial::always(format!(
                 "`{name}` is protected: nobody grants writing there. Leave it to the user."

@@ -1,6 +1,6 @@
 //! A person is asked for a call that the permissions do not grant; the other calls of the turn wait.
 
-use super::{Next, Step, executing};
+use super::{ExecutionStage, FollowUp, executing};
 use crate::agent::execution::{Execution, ExecutionStep, Unapproved};
 use crate::approval::{Approval, ApprovalQuestion};
 use crate::note::Note;
@@ -27,7 +27,7 @@ impl Approving {
         slot: usize,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
-    ) -> Next {
+    ) -> FollowUp {
         let Some(Unapproved { call, needs, why, .. }) = execution.calls.unapproved(slot) else {
             return executing::follow(execution, ExecutionStep::Wait, ledger, reaction);
         };
@@ -42,12 +42,17 @@ impl Approving {
         Box::new(Self { slot, question, since: ledger.now }).ask(execution, ledger, reaction)
     }
 
-    fn ask(self: Box<Self>, execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    fn ask(
+        self: Box<Self>,
+        execution: Box<Execution>,
+        ledger: &mut Ledger,
+        reaction: &mut Reaction,
+    ) -> FollowUp {
         let id = ledger.open.issue(OpenEffect::Approval);
         let question = Box::new(self.question.clone());
         reaction.notes.push(Note::ApprovalRequested(question.clone()));
         reaction.effects.push(Effect::AskUser { id, question });
-        Next::working(execution, Step::Approving(self))
+        FollowUp::working(execution, ExecutionStage::Approving(self))
     }
 
     /// The process that asked is gone. The question stays the same, and so does its deadline: an answer that was given
@@ -57,7 +62,7 @@ impl Approving {
         execution: Box<Execution>,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
-    ) -> Next {
+    ) -> FollowUp {
         self.since = ledger.now;
         self.ask(execution, ledger, reaction)
     }
@@ -68,7 +73,7 @@ impl Approving {
         approval: &Approval,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
-    ) -> Next {
+    ) -> FollowUp {
         self.count(ledger);
         let Self { slot, question, .. } = *self;
         reaction.notes.push(Note::ApprovalAnswered {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::retrying::may_pass;
 use super::verifying::{Verifying, decided};
-use super::{Next, Phase, Reply};
+use super::{FollowUp, ModelCompletion, RunPhase};
 use crate::arbiter::{ArbiterQuestion, Ruling, cache_key, evaluate_input, select_input};
 use crate::attachment::for_arbiter;
 use crate::error::{ErrorCode, ErrorInfo};
@@ -25,7 +25,7 @@ use crate::usage::Usage;
 
 /// A question to the arbiter that is not decided yet.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::session) struct Asking {
+pub(in crate::session) struct PendingDecision {
     point: DecisionPoint,
     models: ModelChain,
     question: ArbiterQuestion,
@@ -40,13 +40,13 @@ pub(in crate::session) struct Asking {
 }
 
 /// Asks which agent works next.
-pub(in crate::session) fn select(ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+pub(in crate::session) fn select(ledger: &mut Ledger, reaction: &mut Reaction) -> FollowUp {
     ledger.gather_facts();
-    Asking::start(ledger.selection_question(), ledger, reaction)
+    PendingDecision::start(ledger.selection_question(), ledger, reaction)
 }
 
 /// Finds out what follows an execution: the checks run first, where they are due.
-pub(super) fn evaluate(ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+pub(super) fn evaluate(ledger: &mut Ledger, reaction: &mut Reaction) -> FollowUp {
     if ledger.checks_are_due() {
         return Verifying::first(ledger, reaction);
     }
@@ -54,13 +54,13 @@ pub(super) fn evaluate(ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
 }
 
 /// Asks what follows an execution.
-pub(super) fn judge(ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+pub(super) fn judge(ledger: &mut Ledger, reaction: &mut Reaction) -> FollowUp {
     ledger.gather_facts();
     match ledger.evaluation_question() {
-        Some(question) => Asking::start(question, ledger, reaction),
+        Some(question) => PendingDecision::start(question, ledger, reaction),
         None => {
             let error = ErrorInfo::new(ErrorCode::Unknown, "there is no execution to judge");
-            Next::Machine(MachineEvent::ArbiterError { error })
+            FollowUp::Machine(MachineEvent::ArbiterError { error })
         }
     }
 }
@@ -97,8 +97,8 @@ impl Ledger {
     }
 }
 
-impl Asking {
-    fn start(question: ArbiterQuestion, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+impl PendingDecision {
+    fn start(question: ArbiterQuestion, ledger: &mut Ledger, reaction: &mut Reaction) -> FollowUp {
         let ruling = match ledger.setup.arbiter.mode {
             ArbiterMode::Llm => None,
             ArbiterMode::Hybrid => question.rule().filter(|ruling| ruling.certain),
@@ -167,13 +167,13 @@ impl Asking {
     }
 
     /// Asks the question, or asks it again.
-    pub(super) fn ask(mut self: Box<Self>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    pub(super) fn ask(mut self: Box<Self>, ledger: &mut Ledger, reaction: &mut Reaction) -> FollowUp {
         let (model, cache_key) = (&self.models.current, self.cache_key.clone());
         let request = self.exchange.request(self.purpose(), model);
         match ledger.call_model(model, self.exchange.conversation(), request, cache_key, reaction) {
             Ok(id) => {
                 self.calls.push(id);
-                Next::Phase(Phase::Asking(self))
+                FollowUp::Phase(RunPhase::Asking(self))
             }
             Err(refusal) => self.failed(refusal.into_error(), ledger, reaction),
         }
@@ -181,10 +181,10 @@ impl Asking {
 
     pub(super) fn replied(
         mut self: Box<Self>,
-        reply: &Reply<'_>,
+        reply: &ModelCompletion<'_>,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
-    ) -> Next {
+    ) -> FollowUp {
         self.usage += reply.usage;
         let agents = &ledger.task.limits().agents;
         let some_agent_ran = !ledger.task.context().current_mode.is_empty();
@@ -218,7 +218,7 @@ impl Asking {
         most: u32,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
-    ) -> Next {
+    ) -> FollowUp {
         let wanted = more_room(limit, most).unwrap_or(limit);
         let model = ModelChoice { max_tokens: wanted, ..self.models.current.clone() };
         let room = ledger.affordable_answer(&model, self.exchange.conversation().estimated_tokens());
@@ -239,7 +239,7 @@ impl Asking {
         error: ErrorInfo,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
-    ) -> Next {
+    ) -> FollowUp {
         if error.code.is_of_provider()
             && let Some(model) = self.models.switch()
         {
@@ -265,7 +265,7 @@ impl Asking {
         error: &ErrorInfo,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
-    ) -> Next {
+    ) -> FollowUp {
         let provider = &self.models.current.provider;
         let why = format!("{}: {}", error.code, error.message);
         if ledger.failing.arbiter_failed() {
@@ -280,14 +280,14 @@ impl Asking {
         }
     }
 
-    fn broken(&self, error: ErrorInfo) -> Next {
-        Next::Machine(match self.point {
+    fn broken(&self, error: ErrorInfo) -> FollowUp {
+        FollowUp::Machine(match self.point {
             DecisionPoint::Select => MachineEvent::AgentSelectionFailed { error },
             DecisionPoint::Evaluate => MachineEvent::ArbiterError { error },
         })
     }
 
-    fn fall_back(self: Box<Self>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    fn fall_back(self: Box<Self>, ledger: &mut Ledger, reaction: &mut Reaction) -> FollowUp {
         let why = self.exchange.rejected().last().cloned().unwrap_or_default();
         reaction.warn(format!("the arbiter gave no usable answer ({why}); the rules decide"));
         match self.question.fallback(ledger.setup.default_agent.as_deref()) {
@@ -302,7 +302,7 @@ impl Asking {
         source: DecisionSource,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
-    ) -> Next {
+    ) -> FollowUp {
         let Ruling { decision, rule, certain: _ } = ruling;
         self.decided(decision, source, Some(rule), ledger, reaction)
     }
@@ -314,7 +314,7 @@ impl Asking {
         rule: Option<&'static str>,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
-    ) -> Next {
+    ) -> FollowUp {
         let (decision, instead_of) = match ledger.guarded(self.point, decision) {
             Guarded::Stands(decision) => (decision, None),
             Guarded::Replaced { by, instead_of } => (by, Some(instead_of)),
@@ -346,7 +346,7 @@ impl Asking {
             Decision::SelectMode { .. }
             | Decision::Continue { .. }
             | Decision::Retry { .. }
-            | Decision::Blocked { .. } => Next::Machine(decided(point, decision)),
+            | Decision::Blocked { .. } => FollowUp::Machine(decided(point, decision)),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Before an execution first changes anything, the tree is saved; the tool calls of the turn wait for that.
 
-use super::{Next, Step, tools};
+use super::{ExecutionStage, FollowUp, tools};
 use crate::agent::execution::{AllowedCall, Execution};
 use crate::note::Note;
 use crate::session::Reaction;
@@ -21,10 +21,10 @@ pub(super) fn ask(
     calls: Vec<AllowedCall>,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     let id = ledger.open.issue(OpenEffect::Checkpoint);
     reaction.effects.push(Effect::TakeCheckpoint { id, iteration: ledger.task.iteration() });
-    Next::working(execution, Step::Checkpointing(calls))
+    FollowUp::working(execution, ExecutionStage::Checkpointing(calls))
 }
 
 /// The tree was saved, or could not be: the calls run.
@@ -34,7 +34,7 @@ pub(super) fn answered(
     checkpoint: Result<&str, &str>,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     let iteration = ledger.task.iteration();
     match checkpoint {
         Ok(checkpoint) => {

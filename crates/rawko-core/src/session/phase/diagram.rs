@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Phase, Step};
+use super::{ExecutionStage, RunPhase};
 
 /// A phase without its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -129,7 +129,7 @@ impl PhaseKind {
     }
 }
 
-impl Phase {
+impl RunPhase {
     /// The phase without its data.
     pub(in crate::session) fn kind(&self) -> PhaseKind {
         match self {
@@ -140,13 +140,13 @@ impl Phase {
             Self::Recalling(_) => PhaseKind::Recalling,
             Self::Verifying(_) => PhaseKind::Verifying,
             Self::Working(_, step) => match step {
-                Step::Turn => PhaseKind::Turn,
-                Step::Summarizing(_) => PhaseKind::Summarizing,
-                Step::Tools => PhaseKind::Tools,
-                Step::Approving(_) => PhaseKind::Approving,
-                Step::Checkpointing(_) => PhaseKind::Checkpointing,
-                Step::Inspecting(_) => PhaseKind::Inspecting,
-                Step::Learning(_) => PhaseKind::Learning,
+                ExecutionStage::Turn => PhaseKind::Turn,
+                ExecutionStage::Summarizing(_) => PhaseKind::Summarizing,
+                ExecutionStage::Tools => PhaseKind::Tools,
+                ExecutionStage::Approving(_) => PhaseKind::Approving,
+                ExecutionStage::Checkpointing(_) => PhaseKind::Checkpointing,
+                ExecutionStage::Inspecting(_) => PhaseKind::Inspecting,
+                ExecutionStage::Learning(_) => PhaseKind::Learning,
             },
         }
     }

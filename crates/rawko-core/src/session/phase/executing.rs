@@ -3,7 +3,7 @@
 use super::approving::Approving;
 use super::learning::Learning;
 use super::recalling::Recalling;
-use super::{Next, Step, checkpointing, inspecting, summarizing, tools, turn};
+use super::{ExecutionStage, FollowUp, checkpointing, inspecting, summarizing, tools, turn};
 use crate::agent::execution::{Execution, ExecutionStep};
 use crate::agent::prompt;
 use crate::attachment;
@@ -25,7 +25,7 @@ pub(in crate::session) fn start(
     mut previous: Option<Box<Execution>>,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     let Some(agent) = ledger.setup.agents.get(name).cloned() else {
         return not_configured(name, ledger, reaction);
     };
@@ -71,7 +71,7 @@ pub(super) fn begin_conversation(
     recalled: &Recalled,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     let Some(agent) = ledger.setup.agents.get(name).cloned() else {
         return not_configured(name, ledger, reaction);
     };
@@ -109,7 +109,7 @@ fn begin_work(
     continued: bool,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     let name = agent.config.name.clone();
     execution.inbox.set_delivered(ledger.user.words.all().len());
     // In its conversation it hears of them anyway.
@@ -132,7 +132,7 @@ pub(super) fn follow(
     step: ExecutionStep,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     if step == ExecutionStep::Ask {
         ledger.watch_plan(&execution);
         ledger.watch_progress(&mut execution);
@@ -142,7 +142,7 @@ pub(super) fn follow(
             stop_circling(execution, ledger, reaction)
         }
         ExecutionStep::Ask => turn::start(execution, ledger, reaction),
-        ExecutionStep::Wait => Next::working(execution, Step::Tools),
+        ExecutionStep::Wait => FollowUp::working(execution, ExecutionStage::Tools),
         ExecutionStep::Approve(slot) => Approving::start(execution, slot, ledger, reaction),
         ExecutionStep::Run(calls) if checkpointing::is_due(&calls, ledger) => {
             checkpointing::ask(execution, calls, ledger, reaction)
@@ -154,7 +154,7 @@ pub(super) fn follow(
 }
 
 /// Ends an execution that repeats itself, now that its turn is over.
-fn stop_circling(mut execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+fn stop_circling(mut execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut Reaction) -> FollowUp {
     if ledger.detector.pending_alarm() == Alarm::Stop || ledger.task.fails_for_good() {
         let error = ledger.stalled();
         return failed(Some(execution), error, ledger, reaction);
@@ -166,7 +166,7 @@ fn stop_circling(mut execution: Box<Execution>, ledger: &mut Ledger, reaction: &
 }
 
 /// The machine only names known agents, but a reload may have removed one since.
-pub(super) fn not_configured(name: &str, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+pub(super) fn not_configured(name: &str, ledger: &mut Ledger, reaction: &mut Reaction) -> FollowUp {
     let message = format!("the agent `{name}` is not configured any more");
     failed(None, ErrorInfo::new(ErrorCode::ConfigError, message), ledger, reaction)
 }
@@ -177,7 +177,7 @@ pub(super) fn out_of_budget(
     why: String,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     let result = execution.out_of_budget(&why);
     ledger.spend.bar_agent(execution.agent(), why);
     ended(execution, result, ledger, reaction)
@@ -189,7 +189,7 @@ fn ended(
     mut result: AgentResult,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     let consumed = ledger.abandon_phase(reaction);
     execution.record.used(consumed);
     execution.inbox.drop_messages();
@@ -211,7 +211,7 @@ pub(super) fn failed(
     error: ErrorInfo,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     let consumed = ledger.abandon_phase(reaction);
     let (facts, usage) = match &mut execution {
         Some(execution) => {
@@ -226,5 +226,5 @@ pub(super) fn failed(
         Some(execution) => error.after(ledger.task.failures_of(execution.agent()) + 1),
         None => error,
     };
-    Next::Ended { event: MachineEvent::AgentError { error, facts, usage: Some(usage) }, execution }
+    FollowUp::Ended { event: MachineEvent::AgentError { error, facts, usage: Some(usage) }, execution }
 }

@@ -1,7 +1,7 @@
 //! After an execution that may have changed the tree, the tree is compared with the checkpoints.
 
 use super::learning::Learning;
-use super::{Next, Step};
+use super::{ExecutionStage, FollowUp};
 use crate::agent::execution::Execution;
 use crate::facts::TreeInspection;
 use crate::machine::AgentResult;
@@ -16,10 +16,10 @@ pub(super) fn ask(
     result: Box<AgentResult>,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     let id = ledger.open.issue(OpenEffect::Inspection);
     reaction.effects.push(Effect::InspectTree { id, iteration: ledger.task.iteration() });
-    Next::working(execution, Step::Inspecting(result))
+    FollowUp::working(execution, ExecutionStage::Inspecting(result))
 }
 
 /// The tree was compared.
@@ -29,7 +29,7 @@ pub(super) fn inspected(
     inspection: &TreeInspection,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     result.facts.diff = Some(inspection.execution.clone());
     // What commands changed, beside what tools reported.
     let files = &mut result.facts.files_modified;
@@ -48,7 +48,7 @@ pub(super) fn failed(
     message: &str,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     reaction.warn(format!(
         "the tree could not be looked at, so the arbiter is not told how it changed: {message}"
     ));

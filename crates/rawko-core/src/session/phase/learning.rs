@@ -1,7 +1,7 @@
 //! What an execution learned: one question to the extractor after each execution, and the answer kept as a memory
 //! (`docs/memory.md#extraction`). It never fails a run: whatever goes wrong is reported, and the run goes on.
 
-use super::{Next, Reply, Step};
+use super::{ExecutionStage, FollowUp, ModelCompletion};
 use crate::agent::execution::Execution;
 use crate::arbiter::{execution_text, summary_of_result};
 use crate::conversation::ConversationLog;
@@ -40,7 +40,7 @@ impl Learning {
         result: AgentResult,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
-    ) -> Next {
+    ) -> FollowUp {
         let extract = ledger.setup.memory.as_ref().and_then(|memory| memory.extract.clone());
         let has_worked = result.facts.turns > 0;
         let Some(extract) =
@@ -66,7 +66,7 @@ impl Learning {
         execution: Box<Execution>,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
-    ) -> Next {
+    ) -> FollowUp {
         match &self.stage {
             Stage::Asking { model, conversation } => {
                 let purpose = Purpose::Remember { agent: self.agent.clone() };
@@ -89,16 +89,16 @@ impl Learning {
                 });
             }
         }
-        Next::working(execution, Step::Learning(self))
+        FollowUp::working(execution, ExecutionStage::Learning(self))
     }
 
     pub(super) fn replied(
         self: Box<Self>,
         execution: Box<Execution>,
-        reply: &Reply<'_>,
+        reply: &ModelCompletion<'_>,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
-    ) -> Next {
+    ) -> FollowUp {
         ledger.spend.extractor_used(reply.usage);
         match read_draft(reply.message) {
             Ok(None) => complete(execution, self.result),
@@ -114,7 +114,7 @@ impl Learning {
         execution: Box<Execution>,
         kept: &KeptMemory,
         reaction: &mut Reaction,
-    ) -> Next {
+    ) -> FollowUp {
         if let Stage::Keeping(draft) = self.stage {
             reaction.notes.push(Note::MemoryKept {
                 agent: self.agent,
@@ -131,12 +131,12 @@ impl Learning {
         execution: Box<Execution>,
         why: &str,
         reaction: &mut Reaction,
-    ) -> Next {
+    ) -> FollowUp {
         reaction.warn(format!("nothing was put into the memory of this project: {why}"));
         complete(execution, self.result)
     }
 }
 
-fn complete(execution: Box<Execution>, result: AgentResult) -> Next {
-    Next::Ended { event: MachineEvent::AgentComplete { result }, execution: Some(execution) }
+fn complete(execution: Box<Execution>, result: AgentResult) -> FollowUp {
+    FollowUp::Ended { event: MachineEvent::AgentComplete { result }, execution: Some(execution) }
 }

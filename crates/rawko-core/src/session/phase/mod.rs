@@ -22,7 +22,7 @@ pub(super) mod verifying;
 pub use diagram::{PhaseKind, phase_diagram};
 
 use approving::Approving;
-use asking::Asking;
+use asking::PendingDecision;
 use learning::Learning;
 use recalling::Recalling;
 use retrying::{CallFailure, Retrying};
@@ -40,12 +40,12 @@ use crate::usage::Usage;
 
 /// What a run is waiting for.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) enum Phase {
+pub(super) enum RunPhase {
     /// Nothing: the run has not begun, or it is over.
     #[default]
     Idle,
     /// The arbiter's model is asked which agent works next, or what follows an execution.
-    Asking(Box<Asking>),
+    Asking(Box<PendingDecision>),
     /// A pause after an error, before the arbiter is asked again.
     BackingOff,
     /// A pause after a failed model call, which is then made again.
@@ -53,14 +53,14 @@ pub(super) enum Phase {
     /// The memories for an agent are looked up before it begins.
     Recalling(Recalling),
     /// An agent works, or what it did is settled.
-    Working(Box<Execution>, Step),
+    Working(Box<Execution>, ExecutionStage),
     /// The checks run, before an execution is judged or a COMPLETE counts.
     Verifying(Verifying),
 }
 
 /// What an execution waits for.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Step {
+pub(super) enum ExecutionStage {
     /// The agent's model is asked for its next turn.
     Turn,
     /// The middle of the agent's conversation is summarized, so that the next turn fits the context window.
@@ -78,24 +78,24 @@ pub(super) enum Step {
 }
 
 /// What follows from an answer.
-pub(super) enum Next {
+pub(super) enum FollowUp {
     /// The run waits in this phase.
-    Phase(Phase),
+    Phase(RunPhase),
     /// The phase is over; the machine decides what follows.
     Machine(MachineEvent),
     /// An execution is over; the machine decides what follows. The execution is kept in case the agent continues.
     Ended { event: MachineEvent, execution: Option<Box<Execution>> },
 }
 
-impl Next {
+impl FollowUp {
     /// The execution waits in this step.
-    fn working(execution: Box<Execution>, step: Step) -> Self {
-        Self::Phase(Phase::Working(execution, step))
+    fn working(execution: Box<Execution>, step: ExecutionStage) -> Self {
+        Self::Phase(RunPhase::Working(execution, step))
     }
 }
 
 /// A model's answer.
-pub(super) struct Reply<'a> {
+pub(super) struct ModelCompletion<'a> {
     pub(super) message: &'a Message,
     pub(super) usage: Usage,
     pub(super) stop_reason: StopReason,
@@ -104,7 +104,7 @@ pub(super) struct Reply<'a> {
     pub(super) limit: Option<u32>,
 }
 
-impl Phase {
+impl RunPhase {
     /// What follows from the answer to one of this phase's effects. `limit` is that of a model's answer, in tokens.
     pub(super) fn on(
         self,
@@ -113,12 +113,12 @@ impl Phase {
         limit: Option<u32>,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
-    ) -> Next {
+    ) -> FollowUp {
         use EffectAnswer as A;
         match (self, answer) {
             (phase, A::ModelReplied { message, usage, stop_reason, duration_ms: _, cached }) => {
                 let (usage, stop_reason, cached) = (*usage, *stop_reason, *cached);
-                let reply = Reply { message, usage, stop_reason, cached, limit };
+                let reply = ModelCompletion { message, usage, stop_reason, cached, limit };
                 phase.on_reply(&reply, ledger, reaction)
             }
             (phase, A::ModelFailed { error, usage, .. }) => {
@@ -135,49 +135,51 @@ impl Phase {
                 phase.finished(verification, ledger, reaction)
             }
             (Self::Working(execution, step), answer) => match (step, answer) {
-                (Step::Tools, A::ToolFinished { outcome }) => {
+                (ExecutionStage::Tools, A::ToolFinished { outcome }) => {
                     tools::finished(execution, effect, outcome.clone(), ledger, reaction)
                 }
-                (Step::Approving(step), A::ApprovalAnswered { approval }) => {
+                (ExecutionStage::Approving(step), A::ApprovalAnswered { approval }) => {
                     step.answered(execution, approval, ledger, reaction)
                 }
-                (Step::Checkpointing(calls), A::CheckpointTaken { checkpoint }) => {
+                (ExecutionStage::Checkpointing(calls), A::CheckpointTaken { checkpoint }) => {
                     checkpointing::answered(execution, calls, Ok(checkpoint), ledger, reaction)
                 }
-                (Step::Checkpointing(calls), A::CheckpointFailed { message }) => {
+                (ExecutionStage::Checkpointing(calls), A::CheckpointFailed { message }) => {
                     checkpointing::answered(execution, calls, Err(message), ledger, reaction)
                 }
-                (Step::Inspecting(result), A::TreeInspected { inspection }) => {
+                (ExecutionStage::Inspecting(result), A::TreeInspected { inspection }) => {
                     inspecting::inspected(execution, result, inspection, ledger, reaction)
                 }
-                (Step::Inspecting(result), A::TreeInspectionFailed { message }) => {
+                (ExecutionStage::Inspecting(result), A::TreeInspectionFailed { message }) => {
                     inspecting::failed(execution, *result, message, ledger, reaction)
                 }
-                (Step::Learning(step), A::MemoryKept { kept }) => step.kept(execution, kept, reaction),
+                (ExecutionStage::Learning(step), A::MemoryKept { kept }) => {
+                    step.kept(execution, kept, reaction)
+                }
                 (step, _) => Self::Working(execution, step).ignore(reaction),
             },
             (phase, _) => phase.ignore(reaction),
         }
     }
 
-    fn on_reply(self, reply: &Reply<'_>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    fn on_reply(self, reply: &ModelCompletion<'_>, ledger: &mut Ledger, reaction: &mut Reaction) -> FollowUp {
         match self {
             Self::Asking(phase) => phase.replied(reply, ledger, reaction),
             Self::Working(execution, step) => match step {
-                Step::Turn => turn::replied(execution, reply, ledger, reaction),
-                Step::Summarizing(summary) => {
+                ExecutionStage::Turn => turn::replied(execution, reply, ledger, reaction),
+                ExecutionStage::Summarizing(summary) => {
                     summarizing::replied(execution, &summary, reply, ledger, reaction)
                 }
-                Step::Learning(step) => step.replied(execution, reply, ledger, reaction),
+                ExecutionStage::Learning(step) => step.replied(execution, reply, ledger, reaction),
                 step => Self::Working(execution, step).ignore(reaction),
             },
             phase => phase.ignore(reaction),
         }
     }
 
-    fn on_failure(self, failure: CallFailure, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    fn on_failure(self, failure: CallFailure, ledger: &mut Ledger, reaction: &mut Reaction) -> FollowUp {
         let phase = match self {
-            Self::Working(execution, Step::Learning(step)) => {
+            Self::Working(execution, ExecutionStage::Learning(step)) => {
                 return step.nothing_learned(execution, &failure.error.message, reaction);
             }
             phase => match Retrying::after(&failure, phase, ledger, reaction) {
@@ -188,8 +190,10 @@ impl Phase {
         let error = failure.error;
         match phase {
             Self::Asking(phase) => phase.failed(error, ledger, reaction),
-            Self::Working(execution, Step::Turn) => turn::failed(execution, error, ledger, reaction),
-            Self::Working(execution, Step::Summarizing(summary)) => {
+            Self::Working(execution, ExecutionStage::Turn) => {
+                turn::failed(execution, error, ledger, reaction)
+            }
+            Self::Working(execution, ExecutionStage::Summarizing(summary)) => {
                 summarizing::failed(execution, summary, error, ledger, reaction)
             }
             phase => phase.ignore(reaction),
@@ -197,14 +201,14 @@ impl Phase {
     }
 
     /// The process that performed an effect is gone: the effect is issued again, unless it may have changed something.
-    fn on_loss(self, effect: OpenEffect, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    fn on_loss(self, effect: OpenEffect, ledger: &mut Ledger, reaction: &mut Reaction) -> FollowUp {
         match self {
             Self::Idle => self.ignore(reaction),
             Self::Asking(phase) => phase.ask(ledger, reaction),
             Self::BackingOff => match effect {
                 OpenEffect::Timer { purpose, after_ms } => {
                     ledger.restart_timer(purpose, after_ms, reaction);
-                    Next::Phase(self)
+                    FollowUp::Phase(self)
                 }
                 _ => self.ignore(reaction),
             },
@@ -212,25 +216,29 @@ impl Phase {
             Self::Recalling(phase) => phase.ask(ledger, reaction),
             Self::Verifying(phase) => phase.ask(ledger, reaction),
             Self::Working(mut execution, step) => match step {
-                Step::Turn => {
+                ExecutionStage::Turn => {
                     execution.deliver_after_loss();
                     turn::start(execution, ledger, reaction)
                 }
-                Step::Summarizing(summary) => summarizing::ask(execution, summary, ledger, reaction),
-                Step::Tools => tools::lost(execution, effect, ledger, reaction),
-                Step::Approving(step) => step.again(execution, ledger, reaction),
-                Step::Checkpointing(calls) => checkpointing::ask(execution, calls, ledger, reaction),
-                Step::Inspecting(result) => inspecting::ask(execution, result, ledger, reaction),
-                Step::Learning(step) => step.ask(execution, ledger, reaction),
+                ExecutionStage::Summarizing(summary) => {
+                    summarizing::ask(execution, summary, ledger, reaction)
+                }
+                ExecutionStage::Tools => tools::lost(execution, effect, ledger, reaction),
+                ExecutionStage::Approving(step) => step.again(execution, ledger, reaction),
+                ExecutionStage::Checkpointing(calls) => {
+                    checkpointing::ask(execution, calls, ledger, reaction)
+                }
+                ExecutionStage::Inspecting(result) => inspecting::ask(execution, result, ledger, reaction),
+                ExecutionStage::Learning(step) => step.ask(execution, ledger, reaction),
             },
         }
     }
 
     /// The answer fits no effect of this phase. `OpenEffects` lets no such answer through.
-    fn ignore(self, reaction: &mut Reaction) -> Next {
+    fn ignore(self, reaction: &mut Reaction) -> FollowUp {
         debug_assert!(false, "an effect of {:?} was open in it, and its answer does not fit", self.kind());
         reaction.ignored = true;
-        Next::Phase(self)
+        FollowUp::Phase(self)
     }
 
     /// The phase that carries out what the machine wants. `previous` is the execution that ended last.
@@ -239,10 +247,10 @@ impl Phase {
         previous: &mut Option<Box<Execution>>,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
-    ) -> Next {
+    ) -> FollowUp {
         match effect {
             MachineEffect::SelectAgent { after_ms: _, decided: Some(decision) } => {
-                Next::Machine(MachineEvent::AgentSelected { decision })
+                FollowUp::Machine(MachineEvent::AgentSelected { decision })
             }
             MachineEffect::SelectAgent { after_ms: 0, decided: None } => asking::select(ledger, reaction),
             MachineEffect::SelectAgent { after_ms, decided: None } => {
@@ -250,14 +258,14 @@ impl Phase {
                     return Self::BackingOff.fail(error, ledger, reaction);
                 }
                 ledger.start_timer(TimerPurpose::Backoff, after_ms, reaction);
-                Next::Phase(Self::BackingOff)
+                FollowUp::Phase(Self::BackingOff)
             }
             MachineEffect::ExecuteAgent { agent, conversation } => {
                 executing::start(&agent, conversation, previous.take(), ledger, reaction)
             }
             MachineEffect::EvaluateProgress => asking::evaluate(ledger, reaction),
             // The run does these itself: they leave a phase.
-            MachineEffect::Abandon { .. } | MachineEffect::Finish { .. } => Next::Phase(Self::Idle),
+            MachineEffect::Abandon { .. } | MachineEffect::Finish { .. } => FollowUp::Phase(Self::Idle),
         }
     }
 
@@ -267,10 +275,10 @@ impl Phase {
         purpose: TimerPurpose,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
-    ) -> Next {
+    ) -> FollowUp {
         match &mut self {
             Self::Retrying(phase) => phase.count(ledger),
-            Self::Working(_, Step::Approving(step)) => step.count(ledger),
+            Self::Working(_, ExecutionStage::Approving(step)) => step.count(ledger),
             _ => {}
         }
         match purpose {
@@ -278,7 +286,7 @@ impl Phase {
             TimerPurpose::ExecutionDeadline | TimerPurpose::AgentBudget
                 if ledger.extend(purpose, reaction) =>
             {
-                Next::Phase(self)
+                FollowUp::Phase(self)
             }
             TimerPurpose::ExecutionDeadline => {
                 let message = "the agent's time for one execution is up (limits.timeout)";
@@ -301,17 +309,17 @@ impl Phase {
     }
 
     /// Fails whatever is being done.
-    fn fail(self, error: ErrorInfo, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    fn fail(self, error: ErrorInfo, ledger: &mut Ledger, reaction: &mut Reaction) -> FollowUp {
         use crate::machine::State;
         match ledger.task.state() {
             State::Selecting => {
                 ledger.abandon_phase(reaction);
-                Next::Machine(MachineEvent::AgentSelectionFailed { error })
+                FollowUp::Machine(MachineEvent::AgentSelectionFailed { error })
             }
             State::Executing => executing::failed(self.into_execution().ok(), error, ledger, reaction),
             State::Evaluating => {
                 ledger.abandon_phase(reaction);
-                Next::Machine(MachineEvent::ArbiterError { error })
+                FollowUp::Machine(MachineEvent::ArbiterError { error })
             }
             State::Idle | State::ErrorHandling | State::Complete | State::Failed | State::Cancelled => {
                 self.ignore(reaction)
@@ -324,7 +332,9 @@ impl Phase {
     pub(super) fn charge(&mut self, usage: Usage) {
         match self {
             Self::Asking(phase) => phase.consumed(usage),
-            Self::Working(execution, Step::Turn | Step::Summarizing(_)) => execution.record.used(usage),
+            Self::Working(execution, ExecutionStage::Turn | ExecutionStage::Summarizing(_)) => {
+                execution.record.used(usage);
+            }
             _ => {}
         }
     }
@@ -351,7 +361,7 @@ impl Phase {
     pub(super) fn listener(&mut self) -> Option<&mut Execution> {
         match self {
             // These executions are over.
-            Self::Working(_, Step::Inspecting(_) | Step::Learning(_)) => None,
+            Self::Working(_, ExecutionStage::Inspecting(_) | ExecutionStage::Learning(_)) => None,
             Self::Retrying(phase) => phase.phase.listener(),
             phase => phase.execution_mut(),
         }

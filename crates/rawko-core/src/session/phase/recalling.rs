@@ -1,7 +1,7 @@
 //! Memories for an execution: asked for before its conversation begins, put at the end of its system prompt, and judged
 //! when the execution is over (`docs/memory.md#injection`).
 
-use super::{Next, Phase, executing};
+use super::{FollowUp, RunPhase, executing};
 use crate::agent::execution::Execution;
 use crate::machine::{ExecutionFacts, ExecutionStatus};
 use crate::memory::{MemoryUse, Query, Recalled, UseOutcome};
@@ -18,7 +18,7 @@ pub(in crate::session) struct Recalling {
 }
 
 impl Recalling {
-    pub(super) fn ask(self, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    pub(super) fn ask(self, ledger: &mut Ledger, reaction: &mut Reaction) -> FollowUp {
         let id = ledger.open.issue(OpenEffect::Recall);
         let agent = self.agent.clone();
         let plan = ledger.task.plan().filter(|plan| !plan.is_complete);
@@ -26,10 +26,15 @@ impl Recalling {
         let step = step.filter(|step| !step.is_settled()).map(|step| step.description.clone());
         let task = Query::bounded_task(&ledger.task.context().task).to_owned();
         reaction.effects.push(Effect::Recall { id, agent, task, step });
-        Next::Phase(Phase::Recalling(self))
+        FollowUp::Phase(RunPhase::Recalling(self))
     }
 
-    pub(super) fn recalled(self, recalled: &Recalled, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    pub(super) fn recalled(
+        self,
+        recalled: &Recalled,
+        ledger: &mut Ledger,
+        reaction: &mut Reaction,
+    ) -> FollowUp {
         let Self { agent } = self;
         if !ledger.setup.agents.contains_key(&agent) {
             return executing::not_configured(&agent, ledger, reaction);

@@ -7,7 +7,7 @@
 //!
 //! Only agents wait out an outage or a quota. The arbiter does not, because the rules can decide in its place.
 
-use super::{Next, Phase};
+use super::{FollowUp, RunPhase};
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::session::Reaction;
 use crate::session::answer::OpenEffect;
@@ -25,7 +25,7 @@ const LONGEST_PAUSE_MS: u64 = 60_000;
 /// A phase whose model call is made again after a pause.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::session) struct Retrying {
-    pub(super) phase: Phase,
+    pub(super) phase: RunPhase,
     error: ErrorInfo,
     /// When the pause began, or was last counted.
     since: Timestamp,
@@ -44,10 +44,10 @@ impl Retrying {
     /// Repeats the call of `phase` after a pause. Gives the phase back if the call is not repeated.
     pub(super) fn after(
         failure: &CallFailure,
-        phase: Phase,
+        phase: RunPhase,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
-    ) -> Result<Next, Phase> {
+    ) -> Result<FollowUp, RunPhase> {
         let Some(after_ms) = ledger.pause_after(failure, &phase) else {
             ledger.failing.given_up(!failure.was_cut && may_pass(failure.error.code));
             return Err(phase);
@@ -56,20 +56,25 @@ impl Retrying {
         let since = ledger.now;
         let until = Timestamp(since.0.saturating_add(after_ms));
         let error = failure.error.clone();
-        Ok(Next::Phase(Phase::Retrying(Box::new(Self { phase, error, since, until }))))
+        Ok(FollowUp::Phase(RunPhase::Retrying(Box::new(Self { phase, error, since, until }))))
     }
 
     /// The pause is over, and the call is made again.
-    pub(super) fn again(mut self, timer: OpenEffect, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    pub(super) fn again(
+        mut self,
+        timer: OpenEffect,
+        ledger: &mut Ledger,
+        reaction: &mut Reaction,
+    ) -> FollowUp {
         self.count(ledger);
         self.phase.on_loss(timer, ledger, reaction)
     }
 
     /// The process that waited is gone: the rest of the pause is waited for.
-    pub(super) fn resumed(self: Box<Self>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    pub(super) fn resumed(self: Box<Self>, ledger: &mut Ledger, reaction: &mut Reaction) -> FollowUp {
         let left = self.until.since(ledger.now).max(1);
         ledger.start_timer(TimerPurpose::Retry, left, reaction);
-        Next::Phase(Phase::Retrying(self))
+        FollowUp::Phase(RunPhase::Retrying(self))
     }
 
     /// Takes the time that was waited until now off the working time of the agent.
@@ -85,7 +90,7 @@ impl Retrying {
 
 impl Ledger {
     /// How long to wait before a failed call is made again, in milliseconds; `None` if it is not.
-    fn pause_after(&mut self, failure: &CallFailure, phase: &Phase) -> Option<u64> {
+    fn pause_after(&mut self, failure: &CallFailure, phase: &RunPhase) -> Option<u64> {
         let CallFailure { error, was_cut } = failure;
         let execution = phase.execution();
         let retry = self.setup.retry.filter(|_| may_pass(error.code))?;

@@ -5,7 +5,7 @@
 //! A summary is a model call like any other: its answer is an event, so that a replay and a resumed run come to the
 //! same conversation.
 
-use super::{Next, Reply, Step, executing, turn};
+use super::{ExecutionStage, FollowUp, ModelCompletion, executing, turn};
 use crate::agent::execution::{Execution, PendingSummary, Shortened, Shortening};
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::message::StopReason;
@@ -13,7 +13,7 @@ use crate::note::Note;
 use crate::request::{Purpose, ToolChoice};
 use crate::session::Reaction;
 use crate::session::ledger::Ledger;
-use crate::session::spend::Refusal;
+use crate::session::spend::BudgetRefusal;
 
 /// Makes room in the agent's conversation, then asks the turn. `refusal` is the provider's, if it refused the turn.
 pub(super) fn make_room(
@@ -21,7 +21,7 @@ pub(super) fn make_room(
     refusal: Option<ErrorInfo>,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     match execution.shorten(ledger.carried.new_conversation()) {
         Shortening::Done(shortened) => {
             report(&execution, shortened, reaction);
@@ -41,7 +41,7 @@ pub(super) fn refused(
     error: ErrorInfo,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     if execution.dialogue.refused_as_too_long() {
         make_room(execution, Some(error), ledger, reaction)
     } else {
@@ -55,14 +55,14 @@ pub(super) fn ask(
     summary: Box<PendingSummary>,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     let model = execution.dialogue.summary_model(&summary);
     let purpose = Purpose::Summarize { agent: execution.agent().to_owned() };
     let request = summary.question.request(purpose, &model, ToolChoice::Auto);
     match ledger.call_model(&model, &summary.question, request, None, reaction) {
-        Ok(_) => Next::working(execution, Step::Summarizing(summary)),
-        Err(Refusal::Run(error)) => executing::failed(Some(execution), error, ledger, reaction),
-        Err(Refusal::Agent(why)) => executing::out_of_budget(execution, why, ledger, reaction),
+        Ok(_) => FollowUp::working(execution, ExecutionStage::Summarizing(summary)),
+        Err(BudgetRefusal::Run(error)) => executing::failed(Some(execution), error, ledger, reaction),
+        Err(BudgetRefusal::Agent(why)) => executing::out_of_budget(execution, why, ledger, reaction),
     }
 }
 
@@ -70,10 +70,10 @@ pub(super) fn ask(
 pub(super) fn replied(
     mut execution: Box<Execution>,
     summary: &PendingSummary,
-    reply: &Reply<'_>,
+    reply: &ModelCompletion<'_>,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     let text = match reply.stop_reason {
         StopReason::Refusal => String::new(),
         StopReason::EndTurn
@@ -104,7 +104,7 @@ pub(super) fn failed(
     error: ErrorInfo,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     if error.code.is_of_provider()
         && let Some(model) = execution.dialogue.switch_model()
     {
@@ -130,7 +130,7 @@ fn ask_if_it_fits(
     refusal: Option<ErrorInfo>,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     if execution.dialogue.is_hopeless() {
         let error = refusal.unwrap_or_else(|| too_long("nothing more can be taken out of it"));
         return executing::failed(Some(execution), error, ledger, reaction);

@@ -1,6 +1,6 @@
 //! The tool calls of a turn run, reads side by side, a call that may change something alone.
 
-use super::{Next, Phase, Step, executing};
+use super::{ExecutionStage, FollowUp, RunPhase, executing};
 use crate::agent::execution::{AllowedCall, Execution, Permit, has_run, unknown_outcome};
 use crate::session::Reaction;
 use crate::session::answer::OpenEffect;
@@ -14,11 +14,11 @@ pub(super) fn start(
     calls: Vec<AllowedCall>,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     for call in calls {
         run(execution.agent(), call, ledger, reaction);
     }
-    Next::working(execution, Step::Tools)
+    FollowUp::working(execution, ExecutionStage::Tools)
 }
 
 /// The call of `effect` has ended.
@@ -28,9 +28,9 @@ pub(super) fn finished(
     outcome: ToolOutcome,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     let OpenEffect::ToolCall(slot) = effect else {
-        return Phase::Working(execution, Step::Tools).ignore(reaction);
+        return RunPhase::Working(execution, ExecutionStage::Tools).ignore(reaction);
     };
     ledger.tree.wrote(&outcome.files_modified);
     if let Some(AllowedCall { call, permit, .. }) = execution.calls.running(slot) {
@@ -60,7 +60,7 @@ pub(super) fn lost(
     effect: OpenEffect,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     let running = match effect {
         OpenEffect::ToolCall(slot) => execution.calls.running(slot),
         _ => None,
@@ -68,7 +68,7 @@ pub(super) fn lost(
     match running {
         Some(call) if call.permit.access == ToolAccess::ReadOnly => {
             run(execution.agent(), call, ledger, reaction);
-            Next::working(execution, Step::Tools)
+            FollowUp::working(execution, ExecutionStage::Tools)
         }
         Some(_) | None => {
             ledger.tree.unreported();

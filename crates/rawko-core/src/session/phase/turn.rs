@@ -1,6 +1,6 @@
 //! One turn of an agent: its model is asked, and its tool calls are judged.
 
-use super::{Next, Reply, Step, executing, summarizing};
+use super::{ExecutionStage, FollowUp, ModelCompletion, executing, summarizing};
 use crate::agent::Ask;
 use crate::agent::execution::{Execution, Judgement};
 use crate::error::{ErrorCode, ErrorInfo};
@@ -9,11 +9,11 @@ use crate::policy::{self, CallContext, Permission};
 use crate::request::Purpose;
 use crate::session::Reaction;
 use crate::session::ledger::Ledger;
-use crate::session::spend::Refusal;
+use crate::session::spend::BudgetRefusal;
 use crate::setup::{AgentSetup, Setup};
 
 /// Asks the agent's model; a conversation that no longer fits is made shorter before.
-pub(super) fn start(execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+pub(super) fn start(execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut Reaction) -> FollowUp {
     if execution.dialogue.is_too_long() {
         return summarizing::make_room(execution, None, ledger, reaction);
     }
@@ -21,26 +21,26 @@ pub(super) fn start(execution: Box<Execution>, ledger: &mut Ledger, reaction: &m
 }
 
 /// Asks the agent's model with the current conversation.
-pub(super) fn ask(execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+pub(super) fn ask(execution: Box<Execution>, ledger: &mut Ledger, reaction: &mut Reaction) -> FollowUp {
     let dialogue = &execution.dialogue;
     let request = dialogue.request(Purpose::Agent { name: execution.agent().to_owned() });
     match ledger.call_model(dialogue.model(), dialogue.log(), request, None, reaction) {
         Ok(_) => {
             ledger.user.words.read_by(&execution);
-            Next::working(execution, Step::Turn)
+            FollowUp::working(execution, ExecutionStage::Turn)
         }
-        Err(Refusal::Run(error)) => executing::failed(Some(execution), error, ledger, reaction),
-        Err(Refusal::Agent(why)) => executing::out_of_budget(execution, why, ledger, reaction),
+        Err(BudgetRefusal::Run(error)) => executing::failed(Some(execution), error, ledger, reaction),
+        Err(BudgetRefusal::Agent(why)) => executing::out_of_budget(execution, why, ledger, reaction),
     }
 }
 
 /// The model answered: its tool calls are judged.
 pub(super) fn replied(
     mut execution: Box<Execution>,
-    reply: &Reply<'_>,
+    reply: &ModelCompletion<'_>,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     let agent = ledger.setup.agents.get(execution.agent());
     let asks = ledger.asks_for(execution.agent(), Ask::Commands);
     let judge = |call: &ToolCall| judge(agent, &ledger.setup, asks, call);
@@ -62,7 +62,7 @@ pub(super) fn failed(
     error: ErrorInfo,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     if error.code == ErrorCode::ContextLengthExceeded {
         return summarizing::refused(execution, error, ledger, reaction);
     }

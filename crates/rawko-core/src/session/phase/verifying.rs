@@ -1,7 +1,7 @@
 //! Checks first (`docs/verification.md`): when an execution says that it is done, rawko runs the checks before anybody is
 //! asked. A COMPLETE counts only after they have run on the tree as it is then.
 
-use super::{Next, Phase, asking};
+use super::{FollowUp, RunPhase, asking};
 use crate::agent::Verdict;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::facts::{CheckResult, CommandRun, Standing, VERIFY, Verification};
@@ -39,7 +39,7 @@ enum Waits {
 
 impl Verifying {
     /// An execution has ended: the checks run before it is judged.
-    pub(super) fn first(ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    pub(super) fn first(ledger: &mut Ledger, reaction: &mut Reaction) -> FollowUp {
         Self { waits: Waits::Question }.begin(ledger, reaction)
     }
 
@@ -48,7 +48,7 @@ impl Verifying {
         event: MachineEvent,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
-    ) -> Next {
+    ) -> FollowUp {
         ledger.tree.had_last_checks = true;
         Self { waits: Waits::End(Box::new(event)) }.begin(ledger, reaction)
     }
@@ -59,7 +59,7 @@ impl Verifying {
         decision: Decision,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
-    ) -> Next {
+    ) -> FollowUp {
         if let Some(objection) = ledger.task.objection() {
             reaction.warn(format!("not accepted as done: {objection}"));
             let (error, is_stalled) = ledger.refuse_completion(&objection);
@@ -73,7 +73,7 @@ impl Verifying {
         Self { waits: Waits::Completion { point, decision } }.begin(ledger, reaction)
     }
 
-    fn begin(self, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    fn begin(self, ledger: &mut Ledger, reaction: &mut Reaction) -> FollowUp {
         let checks = ledger.checks();
         // On a tree on which they have just passed they do not run again.
         let has_passed = ledger.tree.fresh().is_some_and(Verification::passed);
@@ -84,7 +84,7 @@ impl Verifying {
     }
 
     /// Runs the checks again.
-    pub(super) fn ask(self, ledger: &mut Ledger, reaction: &mut Reaction) -> Next {
+    pub(super) fn ask(self, ledger: &mut Ledger, reaction: &mut Reaction) -> FollowUp {
         self.run(ledger.checks(), ledger, reaction)
     }
 
@@ -94,15 +94,15 @@ impl Verifying {
         (commands, adopted): (Vec<String>, bool),
         ledger: &mut Ledger,
         reaction: &mut Reaction,
-    ) -> Next {
+    ) -> FollowUp {
         let setup = ledger.setup.verify.clone().unwrap_or_default();
         let others = ledger.setup.verify.as_ref().map(|_| ledger.other_checks(&commands)).unwrap_or_default();
         let VerifySetup { commands: _, timeout_ms, found, tests, changed_checks } = setup;
         if commands.is_empty() && others.is_empty() {
             return match self.waits {
                 Waits::Question => asking::judge(ledger, reaction),
-                Waits::End(event) => Next::Machine(*event),
-                Waits::Completion { point, decision } => Next::Machine(decided(point, decision)),
+                Waits::End(event) => FollowUp::Machine(*event),
+                Waits::Completion { point, decision } => FollowUp::Machine(decided(point, decision)),
             };
         }
         let timeout_ms = match self.waits {
@@ -123,7 +123,7 @@ impl Verifying {
             found,
             adopted,
         });
-        Next::Phase(Phase::Verifying(self))
+        FollowUp::Phase(RunPhase::Verifying(self))
     }
 
     /// The checks have run. What failed is a fact for the question, and a failure like any other for a COMPLETE. Where none
@@ -133,7 +133,7 @@ impl Verifying {
         verification: &Verification,
         ledger: &mut Ledger,
         reaction: &mut Reaction,
-    ) -> Next {
+    ) -> FollowUp {
         let is_known = ledger.tree.fresh() == Some(verification) && verification.passed();
         let lacked = ledger.tree.lacks_checks();
         let verification = ledger.tree.checked(verification.clone());
@@ -149,7 +149,7 @@ impl Verifying {
                 ledger.tree.just_checked = true;
                 asking::judge(ledger, reaction)
             }
-            Waits::End(event) => Next::Machine(*event),
+            Waits::End(event) => FollowUp::Machine(*event),
             Waits::Completion { point, decision } => settle(point, decision, &verification, ledger, reaction),
         }
     }
@@ -162,7 +162,7 @@ fn settle(
     verification: &Verification,
     ledger: &mut Ledger,
     reaction: &mut Reaction,
-) -> Next {
+) -> FollowUp {
     if let Some(error) = ledger.refusal(verification) {
         let stalled = ledger.watch_verification(verification);
         let is_stalled = stalled.is_some();
@@ -173,15 +173,15 @@ fn settle(
     }
     if let Some(by) = ledger.must_be_read(point) {
         reaction.notes.push(decided_unasked(point, by.clone(), Some(decision)));
-        return Next::Machine(decided(point, by));
+        return FollowUp::Machine(decided(point, by));
     }
-    Next::Machine(decided(point, decision))
+    FollowUp::Machine(decided(point, decision))
 }
 
 /// A COMPLETE does not count because of `error`: a failure like any other.
-fn refused(point: DecisionPoint, error: ErrorInfo, is_stalled: bool, ledger: &Ledger) -> Next {
+fn refused(point: DecisionPoint, error: ErrorInfo, is_stalled: bool, ledger: &Ledger) -> FollowUp {
     let at_limit = ledger.task.iteration() >= ledger.task.limits().max_iterations;
-    Next::Machine(match point {
+    FollowUp::Machine(match point {
         // The machine ends here whatever is decided. A failure would hide that a limit ended it.
         DecisionPoint::Evaluate
             if at_limit

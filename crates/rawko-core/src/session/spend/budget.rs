@@ -15,14 +15,14 @@ const LEAST_ANSWER: u32 = 256;
 
 /// Why a call is not made.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::session) enum Refusal {
+pub(in crate::session) enum BudgetRefusal {
     /// The run's budget does not allow it.
     Run(ErrorInfo),
     /// The agent's own budget does not allow it: this is why.
     Agent(String),
 }
 
-impl Refusal {
+impl BudgetRefusal {
     /// The refusal as an error, where it does not matter whose budget it was.
     pub(in crate::session) fn into_error(self) -> ErrorInfo {
         match self {
@@ -45,7 +45,7 @@ pub(super) struct Budget<'a> {
 }
 
 /// What does not fit into a budget.
-struct Shortage {
+struct BudgetShortfall {
     kind: LimitKind,
     message: String,
 }
@@ -57,20 +57,20 @@ impl Ledger {
         purpose: &Purpose,
         choice: &ModelChoice,
         prompt_tokens: u64,
-    ) -> Result<Reservation, Refusal> {
+    ) -> Result<Reservation, BudgetRefusal> {
         let price = self.spend.prices.price(&choice.model);
         let search = choice.search.as_ref().filter(|_| !purpose.is_aside());
         let web_searches = search.map_or(0, |search| search.max_uses.into());
-        let call = Call { choice, prompt_tokens, web_searches, price };
+        let call = PricedCall { choice, prompt_tokens, web_searches, price };
         let of_run = match call.fit(&self.run_budget()) {
             Ok(tokens) => tokens,
-            Err(Shortage { kind, message }) => {
+            Err(BudgetShortfall { kind, message }) => {
                 self.task.limit = Some(kind);
-                return Err(Refusal::Run(ErrorInfo::new(ErrorCode::BudgetExceeded, message)));
+                return Err(BudgetRefusal::Run(ErrorInfo::new(ErrorCode::BudgetExceeded, message)));
             }
         };
         let of_agent = match payer(purpose).and_then(|agent| self.agent_budget(agent)) {
-            Some(budget) => call.fit(&budget).map_err(|short| Refusal::Agent(short.message))?,
+            Some(budget) => call.fit(&budget).map_err(|short| BudgetRefusal::Agent(short.message))?,
             None => u32::MAX,
         };
         let answer_tokens = of_run.min(of_agent);
@@ -87,7 +87,7 @@ impl Ledger {
     /// none.
     pub(in crate::session) fn affordable_answer(&self, choice: &ModelChoice, prompt_tokens: u64) -> u32 {
         let price = self.spend.prices.price(&choice.model);
-        let call = Call { choice, prompt_tokens, web_searches: 0, price };
+        let call = PricedCall { choice, prompt_tokens, web_searches: 0, price };
         call.fit(&self.run_budget()).unwrap_or(0)
     }
 
@@ -139,7 +139,7 @@ impl Ledger {
 }
 
 /// A call that is to be made.
-struct Call<'a> {
+struct PricedCall<'a> {
     choice: &'a ModelChoice,
     prompt_tokens: u64,
     /// The most searches of the web that the provider may run for it.
@@ -147,9 +147,9 @@ struct Call<'a> {
     price: Option<Price>,
 }
 
-impl Call<'_> {
+impl PricedCall<'_> {
     /// The longest answer that `budget` has room for.
-    fn fit(&self, budget: &Budget<'_>) -> Result<u32, Shortage> {
+    fn fit(&self, budget: &Budget<'_>) -> Result<u32, BudgetShortfall> {
         let (wanted, least) = (self.wanted(), self.least());
         let mut fits = wanted;
         if let Some(max) = budget.max_tokens {
@@ -161,7 +161,7 @@ impl Call<'_> {
                 let message = format!(
                     "the token budget{of} is used up: {used} of {max} used, and the next call needs about {needs} ({section}.maxTokens)"
                 );
-                return Err(Shortage { kind: LimitKind::Tokens, message });
+                return Err(BudgetShortfall { kind: LimitKind::Tokens, message });
             }
         }
         if let Some(max) = budget.max_cost_usd {
@@ -172,7 +172,7 @@ impl Call<'_> {
                 let message = format!(
                     "the cost budget{of} is used up: ${used:.4} of ${max:.4} spent, and the next call costs about ${needs:.4} ({section}.maxCostUsd)"
                 );
-                return Err(Shortage { kind: LimitKind::Cost, message });
+                return Err(BudgetShortfall { kind: LimitKind::Cost, message });
             }
         }
         Ok(fits)

@@ -14,7 +14,7 @@ use crate::usage::Usage;
 /// What the shared part of a fork did and used. It belongs to the other session and is not in the fork's own figures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Shared {
+pub struct SharedSpend {
     /// Executions begun.
     pub iterations: u32,
     /// Tokens of the model calls.
@@ -39,7 +39,7 @@ pub struct SoFar {
     pub cost_usd: Option<f64>,
     /// What a fork shares, which counts towards the limits too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub shared: Option<Shared>,
+    pub shared: Option<SharedSpend>,
     /// How long processes have carried the task, in milliseconds.
     pub elapsed_ms: u64,
 }
@@ -119,14 +119,14 @@ impl Spend {
 
 impl Ledger {
     /// What is shared, if anything was done or used in it.
-    pub(in crate::session) fn shared_part(&self) -> Option<Shared> {
+    pub(in crate::session) fn shared_part(&self) -> Option<SharedSpend> {
         let Spend { own, shared, .. } = &self.spend;
         let (iterations, used) = if self.spend.is_shared() {
             (self.task.own_iterations(), *own)
         } else {
             (shared.iterations, shared.used)
         };
-        let shared = Shared { iterations, usage: used.usage, cost_usd: used.cost_usd() };
+        let shared = SharedSpend { iterations, usage: used.usage, cost_usd: used.cost_usd() };
         (shared.iterations > 0 || shared.usage != Usage::default()).then_some(shared)
     }
 

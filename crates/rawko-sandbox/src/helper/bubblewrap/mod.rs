@@ -22,8 +22,8 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 
 use super::{INSIDE, StepResult, during, init, network, read_plan, report, tell_ready};
 use crate::HELPER;
-use crate::control::{Control, Report};
-use crate::plan::{Plan, Step};
+use crate::control::{Control, HelperReport};
+use crate::plan::{ConfinementPlan, ViewStep};
 use crate::sys;
 
 /// The machine's devices in bubblewrap's `/dev`.
@@ -32,7 +32,12 @@ const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random"
 const MAX_COMPLAINT: u64 = 2_000;
 
 /// Runs the command to its end and returns its exit status.
-pub(super) fn run(plan: &Plan, program: &Path, socket: &UnixStream, command: &[OsString]) -> StepResult<i32> {
+pub(super) fn run(
+    plan: &ConfinementPlan,
+    program: &Path,
+    socket: &UnixStream,
+    command: &[OsString],
+) -> StepResult<i32> {
     let signals = during("watching signals", sys::signal_fd(&[libc::SIGCHLD, libc::SIGTERM]))?;
     let arguments = during("passing the arguments", inherited_file(&view::arguments(plan)?))?;
     let own = rustix::fs::open("/proc/self/exe", OFlags::PATH, Mode::empty());
@@ -88,9 +93,9 @@ pub(super) fn run_inside(socket: &UnixStream, command: &[OsString]) -> StepResul
 
 /// Makes the devices of the view read-only, which they are not for who writes to them: bubblewrap takes the machine's, and
 /// root could change their modes for everybody.
-fn close_devices(plan: &Plan) -> io::Result<()> {
+fn close_devices(plan: &ConfinementPlan) -> io::Result<()> {
     let hidden = plan.steps().filter_map(|step| match step {
-        Step::Hide(place) | Step::Placeholders { place, .. } => Some(place.as_path()),
+        ViewStep::Hide(place) | ViewStep::Placeholders { place, .. } => Some(place.as_path()),
         _ => None,
     });
     let is_device =
@@ -167,7 +172,7 @@ impl Processes {
 /// Passes the next report on to the parent. Returns whether there was one.
 fn pass_on(control: &mut Control, socket: &UnixStream) -> bool {
     match control.report() {
-        Ok(Some(Report::Ready)) => {
+        Ok(Some(HelperReport::Ready)) => {
             let listener = control.take_listener();
             // The parent may be gone: then the command ends anyway.
             let _ = tell_ready(socket, listener.iter().map(AsFd::as_fd).collect::<Vec<BorrowedFd<'_>>>());

@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::super::{StepResult, during};
-use crate::plan::{Network, Plan, Step};
+use crate::plan::{ConfinementPlan, Network, ViewStep};
 
 /// The most arguments that bubblewrap takes.
 const MAX_ARGUMENTS: usize = 9_000;
@@ -18,7 +18,7 @@ const KEPT_OF_RUN: [&str; 2] = ["/run/current-system", "/run/wrappers"];
 
 /// What is seen at a place, and below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Sight {
+enum MountKind {
     /// This file or folder of the machine, for reading.
     Read(PathBuf),
     /// The same for writing too.
@@ -36,14 +36,14 @@ enum Sight {
 #[derive(Debug)]
 struct Mount {
     place: PathBuf,
-    sight: Sight,
+    sight: MountKind,
 }
 
 /// What is mounted, in order.
-struct View(Vec<Mount>);
+struct MountList(Vec<Mount>);
 
 /// All arguments but the command.
-pub(super) fn arguments(plan: &Plan) -> StepResult<Vec<OsString>> {
+pub(super) fn arguments(plan: &ConfinementPlan) -> StepResult<Vec<OsString>> {
     let mut arguments: Vec<OsString> = ["--die-with-parent", "--as-pid-1", "--unshare-pid", "--unshare-ipc"]
         .into_iter()
         .chain(["--unshare-uts"])
@@ -58,7 +58,7 @@ pub(super) fn arguments(plan: &Plan) -> StepResult<Vec<OsString>> {
     for (name, value) in std::env::vars_os() {
         arguments.extend(["--setenv".into(), name, value]);
     }
-    let mut view = View::new(plan);
+    let mut view = MountList::new(plan);
     plan.base.iter().try_for_each(|step| view.add(step, true))?;
     plan.view.iter().try_for_each(|step| view.add(step, false))?;
     view.write(&mut arguments);
@@ -73,42 +73,42 @@ pub(super) fn arguments(plan: &Plan) -> StepResult<Vec<OsString>> {
     Ok(arguments)
 }
 
-impl View {
+impl MountList {
     /// What every command sees.
-    fn new(plan: &Plan) -> Self {
+    fn new(plan: &ConfinementPlan) -> Self {
         let mut view = Self(Vec::new());
-        view.push(Path::new("/"), Sight::Read("/".into()));
+        view.push(Path::new("/"), MountKind::Read("/".into()));
         if Path::new("/run").is_dir() {
-            view.push(Path::new("/run"), Sight::Cover);
+            view.push(Path::new("/run"), MountKind::Cover);
         }
         for kept in KEPT_OF_RUN.iter().map(Path::new).filter(|path| path.is_dir()) {
-            view.push(kept, Sight::Read(kept.to_owned()));
+            view.push(kept, MountKind::Read(kept.to_owned()));
         }
         for place in ["/tmp", "/var/tmp"].map(Path::new).into_iter().filter(|path| path.is_dir()) {
-            view.push(place, Sight::Write(plan.temporary.clone()));
+            view.push(place, MountKind::Write(plan.temporary.clone()));
         }
         view
     }
 
-    fn push(&mut self, place: &Path, sight: Sight) {
+    fn push(&mut self, place: &Path, sight: MountKind) {
         self.0.push(Mount { place: place.to_owned(), sight });
     }
 
-    fn add(&mut self, step: &Step, is_base: bool) -> StepResult<()> {
+    fn add(&mut self, step: &ViewStep, is_base: bool) -> StepResult<()> {
         match step {
-            Step::Cover(place) => self.put(place, Sight::Cover)?,
+            ViewStep::Cover(place) => self.put(place, MountKind::Cover)?,
             // No layers: bubblewrap makes none where it is installed with rights of its own.
-            Step::Show(place) | Step::Layer { folder: place, .. } => {
-                self.put(place, Sight::Read(place.clone()))?;
+            ViewStep::Show(place) | ViewStep::Layer { folder: place, .. } => {
+                self.put(place, MountKind::Read(place.clone()))?;
             }
-            Step::Grant(place) => self.put(place, Sight::Write(place.clone()))?,
-            Step::Private { place, content } => self.put(place, Sight::Write(content.clone()))?,
-            Step::Link { place, target } => self.link(place, target)?,
-            Step::Pin(place) => self.pin(place, is_base)?,
-            Step::Protect(place) => self.protect(place),
+            ViewStep::Grant(place) => self.put(place, MountKind::Write(place.clone()))?,
+            ViewStep::Private { place, content } => self.put(place, MountKind::Write(content.clone()))?,
+            ViewStep::Link { place, target } => self.link(place, target)?,
+            ViewStep::Pin(place) => self.pin(place, is_base)?,
+            ViewStep::Protect(place) => self.protect(place),
             // Bubblewrap mounts only files of the machine that can be opened.
-            Step::Hide(place) | Step::Placeholders { place, .. } => self.hide(place),
-            Step::Text { .. } => {}
+            ViewStep::Hide(place) | ViewStep::Placeholders { place, .. } => self.hide(place),
+            ViewStep::Text { .. } => {}
         }
         Ok(())
     }
@@ -116,7 +116,7 @@ impl View {
     /// The last mount around a place, by its index.
     fn around(&self, place: &Path) -> Option<(usize, &Mount)> {
         let is_around =
-            |mount: &Mount| !matches!(mount.sight, Sight::Link(_)) && place.starts_with(&mount.place);
+            |mount: &Mount| !matches!(mount.sight, MountKind::Link(_)) && place.starts_with(&mount.place);
         self.0.iter().enumerate().rev().find(|(_, mount)| is_around(mount))
     }
 
@@ -124,14 +124,14 @@ impl View {
     fn source(&self, place: &Path) -> Option<PathBuf> {
         let (_, mount) = self.around(place)?;
         match &mount.sight {
-            Sight::Read(source) | Sight::Write(source) => below(source, &mount.place, place),
-            Sight::Cover | Sight::Empty | Sight::Null | Sight::Link(_) => None,
+            MountKind::Read(source) | MountKind::Write(source) => below(source, &mount.place, place),
+            MountKind::Cover | MountKind::Empty | MountKind::Null | MountKind::Link(_) => None,
         }
     }
 
     /// Mounts something, also in a folder that commands change. A link that one of them left there would lead the mount to
     /// another place.
-    fn put(&mut self, place: &Path, sight: Sight) -> StepResult<()> {
+    fn put(&mut self, place: &Path, sight: MountKind) -> StepResult<()> {
         self.check_way(place)?;
         self.push(place, sight);
         Ok(())
@@ -139,7 +139,7 @@ impl View {
 
     fn check_way(&self, place: &Path) -> StepResult<()> {
         let Some((_, mount)) = self.around(place) else { return Ok(()) };
-        let Sight::Write(content) = &mount.sight else { return Ok(()) };
+        let MountKind::Write(content) = &mount.sight else { return Ok(()) };
         if *content == mount.place {
             return Ok(());
         }
@@ -160,8 +160,8 @@ impl View {
         // The link itself is there where an earlier command of this agent made it.
         self.check_way(place.parent().unwrap_or(place))?;
         match self.around(place).map(|(_, mount)| &mount.sight) {
-            Some(Sight::Cover) => self.push(place, Sight::Link(target.to_owned())),
-            Some(Sight::Write(_)) => {
+            Some(MountKind::Cover) => self.push(place, MountKind::Link(target.to_owned())),
+            Some(MountKind::Write(_)) => {
                 let Some(link) = self.source(place) else { return Ok(()) };
                 if fs::symlink_metadata(&link).is_err() {
                     let made = fs::create_dir_all(link.parent().unwrap_or(&link))
@@ -180,7 +180,7 @@ impl View {
         let Some((index, mount)) = self.around(place).filter(|(_, mount)| mount.place != place) else {
             return Ok(());
         };
-        let Sight::Write(content) = &mount.sight else { return Ok(()) };
+        let MountKind::Write(content) = &mount.sight else { return Ok(()) };
         let Some(source) = below(content, &mount.place, place) else { return Ok(()) };
         if is_base {
             match fs::symlink_metadata(&source) {
@@ -191,7 +191,7 @@ impl View {
                 Err(_) => during(format!("making {}", place.display()), fs::create_dir(&source))?,
             }
         }
-        self.0.insert(index + 1, Mount { place: place.to_owned(), sight: Sight::Write(source) });
+        self.0.insert(index + 1, Mount { place: place.to_owned(), sight: MountKind::Write(source) });
         Ok(())
     }
 
@@ -200,16 +200,16 @@ impl View {
         let is_taken_away = |mount: &&Mount| {
             mount.place != place
                 && mount.place.starts_with(place)
-                && matches!(mount.sight, Sight::Cover | Sight::Empty | Sight::Null)
+                && matches!(mount.sight, MountKind::Cover | MountKind::Empty | MountKind::Null)
         };
         // It would cover them.
-        let again: Vec<(PathBuf, Sight)> = self
+        let again: Vec<(PathBuf, MountKind)> = self
             .0
             .iter()
             .filter(is_taken_away)
             .map(|mount| (mount.place.clone(), mount.sight.clone()))
             .collect();
-        self.push(place, Sight::Read(source));
+        self.push(place, MountKind::Read(source));
         again.iter().for_each(|(place, sight)| self.push(place, sight.clone()));
     }
 
@@ -219,10 +219,10 @@ impl View {
             return;
         };
         if kind.is_dir() {
-            self.push(place, Sight::Empty);
+            self.push(place, MountKind::Empty);
         } else if !kind.is_symlink() {
             // A link cannot be covered; what it leads to is hidden for itself.
-            self.push(place, Sight::Null);
+            self.push(place, MountKind::Null);
         }
     }
 
@@ -233,16 +233,16 @@ impl View {
         };
         for (index, Mount { place, sight }) in self.0.iter().enumerate() {
             match sight {
-                Sight::Read(source) => say("--ro-bind", &[source, place]),
-                Sight::Write(source) => say("--bind", &[source, place]),
-                Sight::Cover => say("--tmpfs", &[place]),
-                Sight::Empty => {
+                MountKind::Read(source) => say("--ro-bind", &[source, place]),
+                MountKind::Write(source) => say("--bind", &[source, place]),
+                MountKind::Cover => say("--tmpfs", &[place]),
+                MountKind::Empty => {
                     say("--tmpfs", &[place]);
                     say("--remount-ro", &[place]);
                 }
                 // A device works only where devices are allowed.
-                Sight::Null => say("--dev-bind", &[Path::new("/dev/null"), place]),
-                Sight::Link(target) => say("--symlink", &[target, place]),
+                MountKind::Null => say("--dev-bind", &[Path::new("/dev/null"), place]),
+                MountKind::Link(target) => say("--symlink", &[target, place]),
             }
             if index == 0 {
                 say("--dev", &[Path::new("/dev")]);
@@ -253,7 +253,7 @@ impl View {
             }
         }
         for (index, Mount { place, .. }) in
-            self.0.iter().enumerate().filter(|(_, mount)| mount.sight == Sight::Cover)
+            self.0.iter().enumerate().filter(|(_, mount)| mount.sight == MountKind::Cover)
         {
             // Something else may cover it by now.
             if !self.0.iter().skip(index + 1).any(|later| place.starts_with(&later.place)) {
@@ -278,8 +278,8 @@ mod tests {
 
     /// What is mounted below `root`, in order, with `root` as `R`.
     #[track_caller]
-    fn check(root: &Path, base: &[Step], view: &[Step], expected: &[&str]) {
-        let plan = Plan {
+    fn check(root: &Path, base: &[ViewStep], view: &[ViewStep], expected: &[&str]) {
+        let plan = ConfinementPlan {
             wall: Wall::Bubblewrap { program: "/usr/bin/bwrap".into() },
             directory: "/".into(),
             base: base.to_vec(),
@@ -322,14 +322,14 @@ mod tests {
     fn a_pin_lies_below_what_is_in_it() {
         let (_folder, root) = project();
         let at = |name: &str| root.join(name);
-        let base = [Step::Cover(root.clone()), Step::Grant(at("p"))];
+        let base = [ViewStep::Cover(root.clone()), ViewStep::Grant(at("p"))];
         let view = [
-            Step::Protect(at("p/.git/hooks")),
-            Step::Pin(at("p/.git")),
-            Step::Hide(at("p/.env")),
-            Step::Hide(at("p/.git/hooks")),
-            Step::Hide(at("other")),
-            Step::Hide(at("p/none")),
+            ViewStep::Protect(at("p/.git/hooks")),
+            ViewStep::Pin(at("p/.git")),
+            ViewStep::Hide(at("p/.env")),
+            ViewStep::Hide(at("p/.git/hooks")),
+            ViewStep::Hide(at("other")),
+            ViewStep::Hide(at("p/none")),
         ];
         let expected = [
             "--tmpfs R",
@@ -348,8 +348,9 @@ mod tests {
     fn a_pin_where_nothing_is_written_opens_nothing() {
         let (_folder, root) = project();
         let at = |name: &str| root.join(name);
-        let base = [Step::Show(at("p")), Step::Grant(at("p/src"))];
-        let view = [Step::Pin(at("p")), Step::Pin(at("p/src")), Step::Protect(at("p/src/.claude"))];
+        let base = [ViewStep::Show(at("p")), ViewStep::Grant(at("p/src"))];
+        let view =
+            [ViewStep::Pin(at("p")), ViewStep::Pin(at("p/src")), ViewStep::Protect(at("p/src/.claude"))];
         let expected =
             ["--ro-bind R/p R/p", "--bind R/p/src R/p/src", "--ro-bind R/p/src/.claude R/p/src/.claude"];
         check(&root, &base, &view, &expected);
@@ -360,12 +361,12 @@ mod tests {
         let (_folder, root) = project();
         let at = |name: &str| root.join(name);
         let base = [
-            Step::Private { place: at("p"), content: at("home") },
-            Step::Pin(at("p/work")),
-            Step::Grant(at("p/src")),
+            ViewStep::Private { place: at("p"), content: at("home") },
+            ViewStep::Pin(at("p/work")),
+            ViewStep::Grant(at("p/src")),
         ];
         let expected = ["--bind R/home R/p", "--bind R/home/work R/p/work", "--bind R/p/src R/p/src"];
-        check(&root, &base, &[Step::Hide(at("p/.env"))], &expected);
+        check(&root, &base, &[ViewStep::Hide(at("p/.env"))], &expected);
         assert!(at("home/work").is_dir());
     }
 
@@ -374,15 +375,15 @@ mod tests {
         let (_folder, root) = project();
         let at = |name: &str| root.join(name);
         let base = [
-            Step::Private { place: at("p"), content: at("home") },
-            Step::Link { place: at("p/.npm"), target: at("other") },
+            ViewStep::Private { place: at("p"), content: at("home") },
+            ViewStep::Link { place: at("p/.npm"), target: at("other") },
         ];
         for _ in 0..2 {
             check(&root, &base, &[], &["--bind R/home R/p"]);
             assert_eq!(fs::read_link(at("home/.npm")).unwrap(), at("other"));
         }
-        let below = Step::Link { place: at("p/.npm/deep"), target: at("p/src") };
-        let mut view = View(Vec::new());
+        let below = ViewStep::Link { place: at("p/.npm/deep"), target: at("p/src") };
+        let mut view = MountList(Vec::new());
         view.add(&base[0], true).unwrap();
         assert!(view.add(&below, true).unwrap_err().contains("replaced"));
     }

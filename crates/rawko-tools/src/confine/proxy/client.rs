@@ -15,16 +15,16 @@ use crate::refusals::{Refusals, RefusedHost};
 
 /// A command, as its proxy knows it.
 #[derive(Debug)]
-pub(in super::super) struct Client {
+pub(in super::super) struct ProxyClient {
     /// Where it reaches the proxy.
     pub(in super::super) address: Ipv4Addr,
     hosts: Vec<String>,
     pub(in super::super) refusals: Refusals,
     has_ended: AtomicBool,
-    connections: Mutex<Vec<Weak<Connection>>>,
+    connections: Mutex<Vec<Weak<ProxiedConnection>>>,
 }
 
-impl Client {
+impl ProxyClient {
     pub(in super::super) fn new(address: Ipv4Addr, hosts: &[String]) -> Arc<Self> {
         Arc::new(Self {
             address,
@@ -46,15 +46,15 @@ pub(in super::super) fn next_address() -> Ipv4Addr {
 
 /// The commands that one proxy serves now. Clones are the same.
 #[derive(Debug, Clone, Default)]
-pub(in super::super) struct Clients(Arc<Mutex<Vec<Arc<Client>>>>);
+pub(in super::super) struct Clients(Arc<Mutex<Vec<Arc<ProxyClient>>>>);
 
 impl Clients {
-    pub(in super::super) fn add(&self, client: Arc<Client>) {
+    pub(in super::super) fn add(&self, client: Arc<ProxyClient>) {
         lock(&self.0).push(client);
     }
 
     /// Takes a command out that has ended, and ends its connections: a server may hold its end open forever.
-    pub(in super::super) fn remove(&self, client: &Arc<Client>) {
+    pub(in super::super) fn remove(&self, client: &Arc<ProxyClient>) {
         lock(&self.0).retain(|other| !Arc::ptr_eq(other, client));
         client.has_ended.store(true, Ordering::SeqCst);
         let connections = std::mem::take(&mut *lock(&client.connections));
@@ -62,7 +62,7 @@ impl Clients {
     }
 
     /// Whose a connection to this address is.
-    pub(super) fn at(&self, address: IpAddr) -> Vec<Arc<Client>> {
+    pub(super) fn at(&self, address: IpAddr) -> Vec<Arc<ProxyClient>> {
         let clients = lock(&self.0);
         match clients.iter().find(|client| IpAddr::V4(client.address) == address) {
             Some(client) => vec![Arc::clone(client)],
@@ -73,14 +73,14 @@ impl Clients {
 
 /// A connection, and that to the server.
 #[derive(Debug)]
-pub(super) struct Connection {
-    clients: Vec<Arc<Client>>,
+pub(super) struct ProxiedConnection {
+    clients: Vec<Arc<ProxyClient>>,
     /// `None` once it was closed.
     streams: Mutex<Option<Vec<Arc<TcpStream>>>>,
 }
 
-impl Connection {
-    pub(super) fn new(clients: Vec<Arc<Client>>) -> Arc<Self> {
+impl ProxiedConnection {
+    pub(super) fn new(clients: Vec<Arc<ProxyClient>>) -> Arc<Self> {
         let connection = Arc::new(Self { clients, streams: Mutex::new(Some(Vec::new())) });
         for client in &connection.clients {
             let mut others = lock(&client.connections);

@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 use crate::refusals::RefusedHost;
 
 use address::{Unreached, look_up, reach};
-use client::Connection;
-pub(super) use client::{Client, Clients, next_address};
+use client::ProxiedConnection;
+pub(super) use client::{Clients, ProxyClient, next_address};
 use request::Request;
 
 /// The port inside.
@@ -79,7 +79,7 @@ impl Proxy {
                     if owners.is_empty() {
                         return;
                     }
-                    let connection = Connection::new(owners);
+                    let connection = ProxiedConnection::new(owners);
                     connection.hold(&stream);
                     // A connection that fails is the command's affair: it sees the end of it.
                     let _ = serve(&stream, &connection, Instant::now() + patience, look_up);
@@ -120,7 +120,7 @@ impl Drop for Counted {
 /// Serves one request: what follows it on the same connection could be for another host.
 fn serve(
     stream: &Arc<TcpStream>,
-    connection: &Connection,
+    connection: &ProxiedConnection,
     deadline: Instant,
     look_up: LookUp,
 ) -> io::Result<()> {

@@ -22,12 +22,12 @@ pub(super) struct Request {
 pub(super) struct PlainRequest {
     /// The head, rewritten for the server.
     pub(super) head: Vec<u8>,
-    pub(super) body: Body,
+    pub(super) body: BodyFraming,
 }
 
 /// What belongs to a request after its head. Nothing more is sent: the next request might be for another host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Body {
+pub(super) enum BodyFraming {
     Length(u64),
     Chunked,
 }
@@ -88,14 +88,14 @@ impl Request {
         head.push_str("Connection: close\r\n\r\n");
         let body = match (length, is_chunked) {
             (Some(_), true) => return None,
-            (None, true) => Body::Chunked,
-            (length, false) => Body::Length(length.unwrap_or(0)),
+            (None, true) => BodyFraming::Chunked,
+            (length, false) => BodyFraming::Length(length.unwrap_or(0)),
         };
         Some(Self { host, port, plain: Some(PlainRequest { head: head.into_bytes(), body }) })
     }
 }
 
-impl Body {
+impl BodyFraming {
     /// Copies the body, and nothing that comes after it.
     pub(super) fn copy(self, from: &mut impl BufRead, to: &mut impl Write) -> io::Result<()> {
         match self {
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check_body(body: Body, bytes: &str, copied: Option<&str>) {
+    fn check_body(body: BodyFraming, bytes: &str, copied: Option<&str>) {
         let mut to = Vec::new();
         let result = body.copy(&mut bytes.as_bytes(), &mut to);
         match copied {
@@ -280,13 +280,13 @@ mod tests {
 
     #[test]
     fn a_body_ends_where_it_says() {
-        check_body(Body::Length(3), "abcGET", Some("abc"));
-        check_body(Body::Length(0), "GET", Some(""));
+        check_body(BodyFraming::Length(3), "abcGET", Some("abc"));
+        check_body(BodyFraming::Length(0), "GET", Some(""));
         let chunks = "3\r\nabc\r\n1;x=y\r\nd\r\n0\r\nT: v\r\n\r\n";
-        check_body(Body::Chunked, &format!("{chunks}GET"), Some(chunks));
-        check_body(Body::Chunked, "+3\r\nabc\r\n0\r\n\r\n", None);
-        check_body(Body::Chunked, "3\nabc\r\n0\r\n\r\n", None);
-        check_body(Body::Chunked, "zz\r\n", None);
-        check_body(Body::Chunked, &format!("0\r\n{}", "a: b\r\n".repeat(100_000)), None);
+        check_body(BodyFraming::Chunked, &format!("{chunks}GET"), Some(chunks));
+        check_body(BodyFraming::Chunked, "+3\r\nabc\r\n0\r\n\r\n", None);
+        check_body(BodyFraming::Chunked, "3\nabc\r\n0\r\n\r\n", None);
+        check_body(BodyFraming::Chunked, "zz\r\n", None);
+        check_body(BodyFraming::Chunked, &format!("0\r\n{}", "a: b\r\n".repeat(100_000)), None);
     }
 }

@@ -10,7 +10,7 @@ use super::*;
 struct Trial {
     address: SocketAddr,
     clients: Clients,
-    client: Arc<Client>,
+    client: Arc<ProxyClient>,
     _proxy: Proxy,
 }
 
@@ -23,7 +23,7 @@ impl Trial {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
-        let (clients, client) = (Clients::default(), Client::new(Ipv4Addr::LOCALHOST, &hosts));
+        let (clients, client) = (Clients::default(), ProxyClient::new(Ipv4Addr::LOCALHOST, &hosts));
         clients.add(Arc::clone(&client));
         let proxy = Proxy::start_with(listener, clients.clone(), patience, look_up).unwrap();
         Self { address, clients, client, _proxy: proxy }
@@ -254,8 +254,8 @@ fn a_connection_belongs_to_the_command_whose_address_it_uses() {
     // In a sandbox one socket listens at all addresses of loopback; here that would be at those of the machine.
     let also = TcpListener::bind(("127.0.0.2", port)).unwrap();
     let clients = Clients::default();
-    let first = Client::new(Ipv4Addr::LOCALHOST, &["first.com".to_owned()]);
-    let second = Client::new(Ipv4Addr::new(127, 0, 0, 2), &["second.com".to_owned()]);
+    let first = ProxyClient::new(Ipv4Addr::LOCALHOST, &["first.com".to_owned()]);
+    let second = ProxyClient::new(Ipv4Addr::new(127, 0, 0, 2), &["second.com".to_owned()]);
     clients.add(Arc::clone(&first));
     clients.add(Arc::clone(&second));
     let _proxies =
@@ -272,7 +272,7 @@ fn a_connection_belongs_to_the_command_whose_address_it_uses() {
     assert!(second.refusals.take().text().contains("refused first.com"));
     // That of no command: it reaches what all may reach, and counts for all.
     clients.remove(&second);
-    let third = Client::new(Ipv4Addr::new(127, 0, 0, 3), &["second.com".to_owned()]);
+    let third = ProxyClient::new(Ipv4Addr::new(127, 0, 0, 3), &["second.com".to_owned()]);
     clients.add(Arc::clone(&third));
     ask("127.0.0.2", "first.com");
     assert!(

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use super::bench::{Bench, SESSION};
-use crate::checkpoint::{CheckpointError, DiffDetail, Fate, Span, Version};
+use crate::checkpoint::{CheckpointError, DiffDetail, DiffRange, Fate, Version};
 
 impl Bench {
     /// The path of an object that is in no pack.
@@ -55,7 +55,7 @@ fn a_file_whose_object_is_another_one_is_not_read() {
         trees.write(&to, &|_| Version::Now, &mut |_| Ok(())).unwrap();
         assert_eq!(std::fs::read(to.join("test")).unwrap(), b"weakened\n");
         assert!(trees.write(&to, &|_| Version::First, &mut |_| Ok(())).is_err());
-        let error = bench.checkpoints.changes(Span::Session, DiffDetail::Lines).unwrap_err();
+        let error = bench.checkpoints.changes(DiffRange::Session, DiffDetail::Lines).unwrap_err();
         let is_named = match &error {
             CheckpointError::Altered { id, .. } => instead.is_some() && *id == test,
             CheckpointError::Gone { .. } | CheckpointError::Git { .. } => instead.is_none(),

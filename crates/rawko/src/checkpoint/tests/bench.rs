@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::checkpoint::place::UserFolders;
-use crate::checkpoint::{Changes, Checkpoints, DiffDetail, Execute, Extent, Rewound, Span};
+use crate::checkpoint::{Changes, Checkpoints, DiffDetail, DiffRange, Execute, Extent, Rewound};
 use crate::journal::{FORMAT, JournalHeader};
 
 pub(super) const SESSION: &str = "20261122-094512-417-x7f2k";
@@ -165,7 +165,7 @@ impl Bench {
     }
 
     #[track_caller]
-    pub(super) fn changes(&self, span: Span) -> Changes {
+    pub(super) fn changes(&self, span: DiffRange) -> Changes {
         self.checkpoints.changes(span, DiffDetail::Lines).unwrap()
     }
 

@@ -1,9 +1,9 @@
 //! What a session or an execution changed.
 
 use super::bench::Bench;
-use crate::checkpoint::{ChangeKind, CheckpointError, DiffDetail, Span, Until};
+use crate::checkpoint::{ChangeKind, CheckpointError, DiffDetail, DiffRange, Until};
 
-fn told(bench: &Bench, span: Span) -> (Vec<(String, ChangeKind)>, String) {
+fn told(bench: &Bench, span: DiffRange) -> (Vec<(String, ChangeKind)>, String) {
     let changes = bench.changes(span);
     let files = changes.files.into_iter().map(|file| (file.path, file.kind)).collect();
     (files, String::from_utf8(changes.patch).unwrap())
@@ -18,12 +18,12 @@ fn a_session_and_each_execution() {
     bench.write("after", "the user's\n");
     let modified = ("tracked".to_owned(), ChangeKind::Modified);
     let added = ("new".to_owned(), ChangeKind::Added);
-    let (files, patch) = told(&bench, Span::Session);
+    let (files, patch) = told(&bench, DiffRange::Session);
     assert_eq!(files, [added.clone(), modified.clone()]);
     assert!(patch.contains("-one\n+two\n") && patch.contains("+n\n"), "{patch}");
-    assert_eq!(told(&bench, Span::Execution(1)).0, [modified]);
-    assert_eq!(told(&bench, Span::Execution(3)).0, [added]);
-    let error = bench.checkpoints.changes(Span::Execution(2), DiffDetail::Files).unwrap_err();
+    assert_eq!(told(&bench, DiffRange::Execution(1)).0, [modified]);
+    assert_eq!(told(&bench, DiffRange::Execution(3)).0, [added]);
+    let error = bench.checkpoints.changes(DiffRange::Execution(2), DiffDetail::Files).unwrap_err();
     assert_eq!(
         error.to_string(),
         format!("session {} has no checkpoint `2`: there are 1, 3", super::bench::SESSION)
@@ -37,7 +37,7 @@ fn a_session_without_an_end_is_compared_with_the_folder_and_leaves_nothing_behin
     bench.write("new", "n\n").remove("tracked").write("bin", b"\0\x01\xff");
     let count = |bench: &Bench| bench.git(&["count-objects"]);
     let before = count(&bench);
-    let changes = bench.changes(Span::Session);
+    let changes = bench.changes(DiffRange::Session);
     assert_eq!(changes.to, Until::Now);
     let files: Vec<_> = changes.files.iter().map(|f| (f.path.as_str(), f.kind, f.added, f.removed)).collect();
     assert_eq!(
@@ -51,9 +51,9 @@ fn a_session_without_an_end_is_compared_with_the_folder_and_leaves_nothing_behin
     assert_eq!(count(&bench), before);
     // A session that goes on has no end any more.
     bench.end();
-    assert!(matches!(bench.changes(Span::Session).to, Until::Kept(_)));
+    assert!(matches!(bench.changes(DiffRange::Session).to, Until::Kept(_)));
     bench.take(2);
-    assert_eq!(bench.changes(Span::Session).to, Until::Now);
+    assert_eq!(bench.changes(DiffRange::Session).to, Until::Now);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn the_patch_can_be_applied() {
         .executable("run", 0o755);
     bench.end();
     let after = bench.tree();
-    let changes = bench.changes(Span::Session);
+    let changes = bench.changes(DiffRange::Session);
     let renamed = changes.files.iter().find(|file| file.kind == ChangeKind::Renamed).unwrap();
     assert_eq!((renamed.from.as_deref(), renamed.path.as_str()), (Some("old name"), "new name"));
     bench.rewind("1");
@@ -82,7 +82,7 @@ fn the_patch_can_be_applied() {
 fn nothing_was_kept() {
     let bench = Bench::repository();
     assert_eq!(bench.end(), None);
-    let error = bench.checkpoints.changes(Span::Session, DiffDetail::Files).unwrap_err();
+    let error = bench.checkpoints.changes(DiffRange::Session, DiffDetail::Files).unwrap_err();
     assert!(matches!(&error, CheckpointError::Unknown { kept, .. } if kept.is_empty()), "{error}");
     assert!(error.to_string().ends_with("it changed nothing, or nothing could be kept"), "{error}");
 }

@@ -9,7 +9,7 @@ use super::bench::{Bench, SESSION};
 use crate::checkpoint::git::Git;
 use crate::checkpoint::place::{ObjectFormat, UserFolders, WorkTree};
 use crate::checkpoint::scratch::Scratch;
-use crate::checkpoint::{CheckpointError, Checkpoints, DiffDetail, Execute, Extent, Span};
+use crate::checkpoint::{CheckpointError, Checkpoints, DiffDetail, DiffRange, Execute, Extent};
 
 /// A repository with a program that leaves a mark when it is run.
 struct Trap {
@@ -74,10 +74,10 @@ fn walk_around(checkpoints: &Checkpoints, project: &Path) {
     checkpoints.take(1).unwrap();
     std::fs::write(project.join("tracked"), "changed\n").unwrap();
     std::fs::write(project.join("new.trap"), "new\n").unwrap();
-    checkpoints.changes(Span::Session, DiffDetail::Lines).unwrap();
+    checkpoints.changes(DiffRange::Session, DiffDetail::Lines).unwrap();
     checkpoints.take(2).unwrap();
     checkpoints.take_end().unwrap();
-    let changes = checkpoints.changes(Span::Session, DiffDetail::Lines).unwrap();
+    let changes = checkpoints.changes(DiffRange::Session, DiffDetail::Lines).unwrap();
     assert_eq!(
         changes.files.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(),
         ["new.trap", "tracked"]
@@ -275,7 +275,7 @@ fn a_remote_that_would_be_asked_for_what_is_missing() {
     checkpoints.recorded.insert(1, missing.to_owned());
     for result in [
         checkpoints.rewind("1", Execute::Really, Extent::Session).map(drop),
-        checkpoints.changes(Span::Session, DiffDetail::Lines).map(drop),
+        checkpoints.changes(DiffRange::Session, DiffDetail::Lines).map(drop),
     ] {
         let error = result.unwrap_err();
         assert!(matches!(error, CheckpointError::Gone { .. }), "{error}");

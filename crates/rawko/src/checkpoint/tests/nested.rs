@@ -1,7 +1,7 @@
 //! Repositories inside the project: submodules, clones, linked work trees.
 
 use super::bench::Bench;
-use crate::checkpoint::{Span, Version};
+use crate::checkpoint::{DiffRange, Version};
 
 /// A repository with a submodule, an untracked clone, a repository in that, and one without a commit.
 fn bench() -> Bench {
@@ -55,7 +55,8 @@ fn their_files_are_the_projects() {
     bench.write("module/inside", "2\n").write("clone/deep/inside", "2\n").write("module/new", "n\n");
     bench.remove("clone/inside").write("module/more.log", "ignored\n");
     bench.end();
-    let names: Vec<String> = bench.changes(Span::Session).files.into_iter().map(|file| file.path).collect();
+    let names: Vec<String> =
+        bench.changes(DiffRange::Session).files.into_iter().map(|file| file.path).collect();
     assert_eq!(names, ["clone/deep/inside", "clone/inside", "module/inside", "module/new"]);
     let done = bench.rewind("1");
     assert_eq!(done.restored, ["clone/deep/inside", "clone/inside", "module/inside"]);
@@ -73,7 +74,8 @@ fn a_commit_in_one_is_seen_by_its_files_and_nothing_of_it_is_undone() {
     bench.git_in(&module, &["commit", "--quiet", "--all", "--message", "y"]);
     let head = bench.git_in(&module, &["rev-parse", "HEAD"]);
     bench.end();
-    let names: Vec<String> = bench.changes(Span::Session).files.into_iter().map(|file| file.path).collect();
+    let names: Vec<String> =
+        bench.changes(DiffRange::Session).files.into_iter().map(|file| file.path).collect();
     assert_eq!(names, ["module/inside"]);
     bench.rewind("1");
     assert_eq!(bench.read("module/inside"), "1\n");

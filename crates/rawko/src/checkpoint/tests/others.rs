@@ -5,8 +5,8 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use super::bench::Bench;
 use crate::checkpoint::listing::TreePath;
-use crate::checkpoint::store::ToKeep;
-use crate::checkpoint::{ChangedBy, Execute, Extent, More, OthersChange, Rewound, Span};
+use crate::checkpoint::store::TreeToKeep;
+use crate::checkpoint::{ChangedBy, DiffRange, Execute, Extent, More, OthersChange, Rewound};
 use crate::clock::now;
 
 /// Two executions and someone who works beside them, then a rewind to the first.
@@ -27,7 +27,7 @@ fn check(bench: &Bench) {
     let seen = |by, shown, paths: &[&str]| -> Vec<(String, ChangedBy, bool)> {
         paths.iter().map(|path| ((*path).to_owned(), by, shown)).collect()
     };
-    let changes = bench.changes(Span::Session);
+    let changes = bench.changes(DiffRange::Session);
     let files: Vec<String> = changes.files.iter().map(|file| file.path.clone()).collect();
     assert_eq!(files, ["a", "both", "c", "first theirs", "made", "put back"]);
     let others: Vec<_> = changes.others.into_iter().map(|it| (it.path, it.by, it.shown)).collect();
@@ -194,7 +194,7 @@ fn what_changed_between_a_kill_and_its_resume_stays() {
     assert_eq!(left(&done.left_alone), ["dir/theirs", "stays", "theirs/new"]);
     let names: Vec<String> = bench.checkpoints.list().unwrap().into_iter().map(|kept| kept.name).collect();
     assert_eq!(names, ["1", "after-1", "stopped-1", "resumed-1", "end", "rewind-1"]);
-    for span in [Span::Session, Span::Execution(1)] {
+    for span in [DiffRange::Session, DiffRange::Execution(1)] {
         let changes = bench.changes(span);
         let files: Vec<&str> = changes.files.iter().map(|file| file.path.as_str()).collect();
         assert_eq!(files, ["later", "new", "tracked"]);
@@ -250,7 +250,7 @@ fn a_rewind_that_was_killed_is_completed_or_undone() {
         // It has kept the tree, brought back one file, made one folder, emptied another, and then was killed.
         let store = bench.checkpoints.store().unwrap();
         let listing = store.list(&[].into()).unwrap();
-        store.keep("rewind-1", &ToKeep::before(listing, &to), None).unwrap();
+        store.keep("rewind-1", &TreeToKeep::before(listing, &to), None).unwrap();
         std::fs::create_dir_all(store.folder.join("staging")).unwrap();
         std::fs::write(store.folder.join("staging/.rawko-restored"), "half").unwrap();
         bench.write("a", "0").remove("made/deep/new");

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use super::bench::{Bench, SESSION};
-use crate::checkpoint::{Checkpoints, DiffDetail, Execute, Extent, Span};
+use crate::checkpoint::{Checkpoints, DiffDetail, DiffRange, Execute, Extent};
 
 fn in_session(bench: &Bench, name: &str) -> PathBuf {
     bench.path(format!(".rawko/sessions/{SESSION}")).join(name)
@@ -22,7 +22,7 @@ fn is_refused(bench: &Bench) {
         checkpoints.take(1).map(drop),
         checkpoints.rewind("1", Execute::Really, Extent::Session).map(drop),
         checkpoints.rewind("1", Execute::DryRun, Extent::Session).map(drop),
-        checkpoints.changes(Span::Session, DiffDetail::Lines).map(drop),
+        checkpoints.changes(DiffRange::Session, DiffDetail::Lines).map(drop),
         checkpoints.list().map(drop),
         checkpoints.forget(),
     ];

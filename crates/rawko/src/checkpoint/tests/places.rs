@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::bench::{Bench, SESSION};
-use crate::checkpoint::{Checkpoints, Span};
+use crate::checkpoint::{Checkpoints, DiffRange};
 
 /// Keeps, changes, compares and brings back, whatever the place.
 #[track_caller]
@@ -13,7 +13,8 @@ fn check(bench: &Bench) {
     let before = bench.tree();
     bench.write("file", "2\n").remove("old").write("new", "n\n").end();
     let after = bench.tree();
-    let names: Vec<String> = bench.changes(Span::Session).files.into_iter().map(|file| file.path).collect();
+    let names: Vec<String> =
+        bench.changes(DiffRange::Session).files.into_iter().map(|file| file.path).collect();
     assert_eq!(names, ["file", "new", "old"]);
     bench.rewind("1");
     assert_eq!(bench.tree(), before);

@@ -1,7 +1,7 @@
 //! A project that is no git repository, and a machine without git.
 
 use super::bench::Bench;
-use crate::checkpoint::{ChangeKind, CheckpointError, Checkpoints, DiffDetail, Execute, Extent, Span};
+use crate::checkpoint::{ChangeKind, CheckpointError, Checkpoints, DiffDetail, DiffRange, Execute, Extent};
 
 #[test]
 fn a_folder_is_kept_compared_and_brought_back() {
@@ -32,7 +32,7 @@ fn a_folder_is_kept_compared_and_brought_back() {
         .link("link", "new");
     bench.end();
     let after = bench.tree();
-    let changes = bench.changes(Span::Session);
+    let changes = bench.changes(DiffRange::Session);
     let files: Vec<_> = changes.files.iter().map(|file| (file.path.as_str(), file.kind)).collect();
     assert_eq!(
         files,
@@ -86,7 +86,7 @@ fn nothing_is_kept_without_git() {
         without.list().map(drop),
         without.tree().map(drop),
         without.inspect(1).map(drop),
-        without.changes(Span::Session, DiffDetail::Files).map(drop),
+        without.changes(DiffRange::Session, DiffDetail::Files).map(drop),
         without.rewind("1", Execute::DryRun, Extent::Session).map(drop),
     ];
     for error in errors {

@@ -15,11 +15,11 @@ mod taking;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use rawko_core::session::{Event, Session, Shared, Stamped};
+use rawko_core::session::{Event, Session, SharedSpend, Stamped};
 use rawko_core::setup::{AgentSetup, CacheUse, Setup};
 use serde::Serialize;
 
-use self::taking::{ForkReplay, Taken};
+use self::taking::{ForkReplay, TakenPrefix};
 use crate::checkpoint::Checkpoints;
 use crate::clock::now;
 use crate::error::Error;
@@ -51,7 +51,7 @@ pub struct Fork {
     pub from: ForkedFrom,
     /// What was done and used in the shared records, if anything was. The fork is not charged for it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub shared: Option<Shared>,
+    pub shared: Option<SharedSpend>,
     /// Why no more was taken over than that, where more was asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stopped: Option<Stopped>,
@@ -134,7 +134,7 @@ impl Rawko {
 
     /// The beginning of a session with another task: the setup that the old session had at record `at`. An agent that was
     /// to begin with the old task is not to begin with this one, and what was given with it is not given with this one.
-    fn begin_anew(&self, old: &Journal, at: u64, task: &str) -> Result<Taken, Error> {
+    fn begin_anew(&self, old: &Journal, at: u64, task: &str) -> Result<TakenPrefix, Error> {
         let mut session = Session::new();
         let mut last = 0;
         for (seq, record) in (1..=at).zip(&old.records) {
@@ -144,18 +144,18 @@ impl Rawko {
                 last = seq;
             }
         }
-        let Some(setup) = session.setup() else { return Ok(Taken::default()) };
+        let Some(setup) = session.setup() else { return Ok(TakenPrefix::default()) };
         let mut setup = Setup { first_agent: None, attachments: Vec::new(), ..self.overridden(setup)? };
         let redactor = self.redactor(&self.providers(&setup).unwrap_or_default());
         redactor.setup(&mut setup)?;
         let mut event =
             Event::TaskStarted { task: task.to_owned(), setup: Box::new(setup), shared_events: 0 };
         redactor.event(&mut event);
-        Ok(Taken::anew(Stamped { at: now(), event }, last))
+        Ok(TakenPrefix::anew(Stamped { at: now(), event }, last))
     }
 
     /// The first records, `at` of them or as many as can be gone on from.
-    fn take_over(&self, old: &Journal, at: Option<u64>) -> Result<Taken, Error> {
+    fn take_over(&self, old: &Journal, at: Option<u64>) -> Result<TakenPrefix, Error> {
         let until = at.unwrap_or(old.records.len() as u64);
         let session = &old.header.session;
         let diverged = |divergence| Error::Diverged { session: session.clone(), divergence };

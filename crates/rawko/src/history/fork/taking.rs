@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use rawko_core::session::{Effect, EffectId, Event, Session, Shared, Stamped};
+use rawko_core::session::{Effect, EffectId, Event, Session, SharedSpend, Stamped};
 use rawko_core::setup::Setup;
 
 use super::Stopped;
@@ -23,7 +23,7 @@ pub(super) struct ForkReplay<'a> {
     pub(super) old: Folding,
     /// The fork, once it may come to something else than the old run.
     apart: Option<Apart>,
-    pub(super) taken: Taken,
+    pub(super) taken: TakenPrefix,
 }
 
 /// A fork that is folded beside the old run.
@@ -36,7 +36,7 @@ struct Apart {
 
 /// What is taken over.
 #[derive(Default)]
-pub(super) struct Taken {
+pub(super) struct TakenPrefix {
     events: Vec<TakenEvent>,
     /// Sequence number of the last record that is shared.
     pub(super) last: u64,
@@ -54,13 +54,13 @@ struct TakenEvent {
     /// Whether it was no more than a look at what had ended.
     is_look: bool,
     /// What the fork shares if this is the last event that it shares.
-    shared: Option<Shared>,
+    shared: Option<SharedSpend>,
 }
 
 impl<'a> ForkReplay<'a> {
     /// Begins with the first of `records`.
     pub(super) fn new(records: &'a [Record]) -> Self {
-        Self { records, old: Folding::default(), apart: None, taken: Taken::default() }
+        Self { records, old: Folding::default(), apart: None, taken: TakenPrefix::default() }
     }
 
     /// The fork's own state.
@@ -125,15 +125,15 @@ impl<'a> ForkReplay<'a> {
     }
 
     /// What the fork shares after so many executions.
-    fn shared(&self, iterations: u32) -> Option<Shared> {
+    fn shared(&self, iterations: u32) -> Option<SharedSpend> {
         let so_far = self.fork().so_far()?;
-        let of_old = Shared { iterations, usage: so_far.usage, cost_usd: so_far.cost_usd };
-        let shared = so_far.shared.map_or(of_old, |shared| Shared { iterations, ..shared });
+        let of_old = SharedSpend { iterations, usage: so_far.usage, cost_usd: so_far.cost_usd };
+        let shared = so_far.shared.map_or(of_old, |shared| SharedSpend { iterations, ..shared });
         (iterations > 0 || shared.usage != Default::default()).then_some(shared)
     }
 
     /// What was taken over until now, up to record `last` at most. What it used was the other session's, and the fork says so.
-    pub(super) fn end(mut self, last: u64) -> Taken {
+    pub(super) fn end(mut self, last: u64) -> TakenPrefix {
         self.taken.events.retain(|taken| taken.seq <= last);
         self.taken.last = self.taken.last.min(last);
         let _ = self.taken.stopped.take_if(|stopped| stopped.record > last);
@@ -227,7 +227,7 @@ fn all_shared(stamped: &Stamped) -> Cow<'_, Stamped> {
     stamped
 }
 
-impl Taken {
+impl TakenPrefix {
     /// A beginning of its own: `event`, made of what the other session had at record `last`. Nothing has followed from
     /// it yet.
     pub(super) fn anew(event: Stamped, last: u64) -> Self {
@@ -254,7 +254,7 @@ impl Taken {
     }
 
     /// What the fork shares with the other session: a task that ended within the shared records has cost the fork nothing.
-    pub(super) fn shared(&self) -> Option<Shared> {
+    pub(super) fn shared(&self) -> Option<SharedSpend> {
         self.events.last()?.shared
     }
 

@@ -10,7 +10,7 @@ use rawko_core::message::Content;
 use rawko_core::request::Purpose;
 use rawko_core::session::{DecisionRecord, Note, Status};
 use rawko_core::setup::Setup;
-use rawko_core::timeline::{Entry, Fact, ModelCall, ModelReply, Timeline};
+use rawko_core::timeline::{Fact, ModelCall, ModelReply, Timeline, TimelineEntry};
 use rawko_core::tool::ToolOutcome;
 use rawko_core::{Timestamp, Usage};
 use serde::Serialize;
@@ -28,7 +28,7 @@ pub struct Trajectory {
     session_id: String,
     trajectory_id: String,
     agent: System,
-    steps: Vec<Step>,
+    steps: Vec<TrajectoryStep>,
     final_metrics: FinalMetrics,
     extra: Value,
 }
@@ -43,7 +43,7 @@ struct System {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Step {
+struct TrajectoryStep {
     step_id: usize,
     timestamp: String,
     source: &'static str,
@@ -53,11 +53,11 @@ struct Step {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<String>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Call>,
+    tool_calls: Vec<TrajectoryCall>,
     #[serde(skip_serializing_if = "Observation::is_empty")]
     observation: Observation,
     #[serde(skip_serializing_if = "Option::is_none")]
-    metrics: Option<Metrics>,
+    metrics: Option<StepMetrics>,
     #[serde(skip_serializing_if = "Option::is_none")]
     llm_call_count: Option<usize>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -66,7 +66,7 @@ struct Step {
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct Call {
+struct TrajectoryCall {
     tool_call_id: String,
     function_name: String,
     arguments: Map<String, Value>,
@@ -74,11 +74,11 @@ struct Call {
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 struct Observation {
-    results: Vec<CallResult>,
+    results: Vec<ObservationResult>,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
-struct CallResult {
+struct ObservationResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     source_call_id: Option<String>,
     content: String,
@@ -86,7 +86,7 @@ struct CallResult {
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-struct Metrics {
+struct StepMetrics {
     prompt_tokens: u64,
     completion_tokens: u64,
     cached_tokens: u64,
@@ -115,7 +115,7 @@ impl Trajectory {
     #[must_use]
     pub fn of(journal: &Journal) -> Self {
         let mut timeline = Timeline::default();
-        let mut writer = Writer::default();
+        let mut writer = TrajectoryWriter::default();
         for (record, stamped) in journal.events() {
             for entry in timeline.apply(record, stamped) {
                 writer.entry(entry);
@@ -161,21 +161,21 @@ fn system(version: &str, setup: Option<&Setup>) -> System {
     }
 }
 
-struct Writer {
+struct TrajectoryWriter {
     /// Of the entry that is being written.
     at: Timestamp,
     record: u64,
     shared: bool,
-    steps: Vec<Step>,
+    steps: Vec<TrajectoryStep>,
     /// The arbiter's calls since its last decision.
-    deciding: Vec<(String, Metrics)>,
+    deciding: Vec<(String, StepMetrics)>,
     prices: PriceTable,
     total: Usage,
     cost: Option<f64>,
     status: Option<Status>,
 }
 
-impl Default for Writer {
+impl Default for TrajectoryWriter {
     fn default() -> Self {
         Self {
             at: Timestamp::default(),
@@ -191,9 +191,9 @@ impl Default for Writer {
     }
 }
 
-impl Writer {
-    fn step(&mut self, source: &'static str, message: String) -> &mut Step {
-        self.steps.push(Step {
+impl TrajectoryWriter {
+    fn step(&mut self, source: &'static str, message: String) -> &mut TrajectoryStep {
+        self.steps.push(TrajectoryStep {
             step_id: self.steps.len() + 1,
             timestamp: self.at.to_rfc3339(),
             source,
@@ -211,7 +211,7 @@ impl Writer {
         &mut self.steps[last]
     }
 
-    fn entry(&mut self, entry: Entry) {
+    fn entry(&mut self, entry: TimelineEntry) {
         (self.at, self.record, self.shared) = (entry.at, entry.record, entry.shared);
         match entry.fact {
             Fact::TaskStarted { task } | Fact::TaskContinued { task } => {
@@ -241,13 +241,13 @@ impl Writer {
         }
     }
 
-    fn metrics(&mut self, model: &str, usage: &Usage) -> Metrics {
+    fn metrics(&mut self, model: &str, usage: &Usage) -> StepMetrics {
         let cost_usd = self.prices.cost(model, usage);
         if !self.shared {
             self.total += *usage;
             self.cost = self.cost.zip(cost_usd).map(|(sum, cost)| sum + cost);
         }
-        Metrics {
+        StepMetrics {
             prompt_tokens: usage.prompt_tokens(),
             completion_tokens: usage.output_tokens,
             cached_tokens: usage.cache_read_tokens,
@@ -276,7 +276,7 @@ impl Writer {
                 _ => None,
             })
             .collect();
-        let calls = message.tool_calls().map(|call| Call {
+        let calls = message.tool_calls().map(|call| TrajectoryCall {
             tool_call_id: call.id.clone(),
             function_name: call.name.clone(),
             arguments: call.input.as_object().cloned().unwrap_or_default(),
@@ -298,7 +298,7 @@ impl Writer {
             Note::ToolFinished { call_id, outcome, .. } => self.finished(call_id, outcome),
             Note::VerificationFinished { verification } => {
                 let passed = verification.passed();
-                let results = verification.runs.iter().map(|run| CallResult {
+                let results = verification.runs.iter().map(|run| ObservationResult {
                     source_call_id: None,
                     content: run.output.clone(),
                     extra: json!({ "command": run.command, "exit_code": run.exit_code }),
@@ -321,7 +321,7 @@ impl Writer {
         step.extra["decision_source"] = json!(decision.source);
         step.llm_call_count = Some(calls.len());
         step.model_name = calls.last().map(|(model, _)| model.clone());
-        step.metrics = calls.into_iter().map(|(_, metrics)| metrics).reduce(|sum, next| Metrics {
+        step.metrics = calls.into_iter().map(|(_, metrics)| metrics).reduce(|sum, next| StepMetrics {
             prompt_tokens: sum.prompt_tokens + next.prompt_tokens,
             completion_tokens: sum.completion_tokens + next.completion_tokens,
             cached_tokens: sum.cached_tokens + next.cached_tokens,
@@ -331,7 +331,7 @@ impl Writer {
 
     /// Puts a result beside its call: the latest with this id that has none yet, for providers may use an id again.
     fn finished(&mut self, call_id: &str, outcome: &ToolOutcome) {
-        let waits = |step: &&mut Step| {
+        let waits = |step: &&mut TrajectoryStep| {
             let is_it = |id: Option<&str>| id == Some(call_id);
             step.tool_calls.iter().any(|call| is_it(Some(&call.tool_call_id)))
                 && !step.observation.results.iter().any(|result| is_it(result.source_call_id.as_deref()))
@@ -345,6 +345,6 @@ impl Writer {
             extra["error"] = json!(code);
         }
         let (source_call_id, content) = (Some(call_id.to_owned()), outcome.content.clone());
-        step.observation.results.push(CallResult { source_call_id, content, extra });
+        step.observation.results.push(ObservationResult { source_call_id, content, extra });
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rawko_core::machine::{Plan, State};
 use rawko_core::request::Purpose;
 use rawko_core::session::{Note, Outcome};
-use rawko_core::timeline::{Entry, Fact, Timeline};
+use rawko_core::timeline::{Fact, Timeline, TimelineEntry};
 use rawko_core::tool::ToolOutcome;
 use serde::Serialize;
 
@@ -33,7 +33,7 @@ pub struct Transcript {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// What happened, in order.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<TimelineEntry>,
     /// The plan at the end, if there was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub plan: Option<Plan>,
@@ -103,7 +103,7 @@ impl Transcript {
 }
 
 /// What the transcript has: the arbiter's answers are in its decisions.
-fn is_exported(entry: &Entry) -> bool {
+fn is_exported(entry: &TimelineEntry) -> bool {
     match &entry.fact {
         Fact::ModelReplied(reply) => {
             matches!(reply.call.purpose, Purpose::Agent { .. }) && !reply.message.text().trim().is_empty()

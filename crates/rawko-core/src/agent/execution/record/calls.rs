@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Record;
+use super::ExecutionLog;
 use crate::agent::execution::calls::COMMAND_CHARS;
 use crate::error::ErrorCode;
 use crate::facts::{self, CommandEffect, CommandFact, OwnStatus};
@@ -16,7 +16,7 @@ const COMMANDS_KEPT: usize = 5;
 /// Number of files recorded as accessed.
 const FILES_KEPT: usize = 50;
 
-impl Record {
+impl ExecutionLog {
     /// Records the facts of a finished call, as the tool reports them.
     pub(in crate::agent::execution) fn finished(&mut self, call: &ToolCall, outcome: &ToolOutcome) {
         self.note_error(call, outcome);
@@ -108,7 +108,7 @@ mod tests {
         serde_json::from_value(json!({"id": "1", "name": name, "input": input})).unwrap()
     }
 
-    fn run(record: &mut Record, command: &str, exit_code: i32, pipe_status: &[i32], output: &str) {
+    fn run(record: &mut ExecutionLog, command: &str, exit_code: i32, pipe_status: &[i32], output: &str) {
         let outcome = ToolOutcome {
             exit_code: Some(exit_code),
             pipe_status: pipe_status.to_vec(),
@@ -119,7 +119,7 @@ mod tests {
 
     /// Each recorded command with its result: `+`, `-`, `0` (not run) or `?`, in capitals for checks, and `!` or `~` where
     /// something was or may have been written since.
-    fn shown(record: &Record) -> Vec<String> {
+    fn shown(record: &ExecutionLog) -> Vec<String> {
         let show = |fact: &CommandFact| {
             let result = match fact.result() {
                 facts::CommandResult::Passed => '+',
@@ -139,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_check_has_its_own_result_whatever_the_pipeline_says() {
-        let mut work = Record::default();
+        let mut work = ExecutionLog::default();
         run(&mut work, "pytest | tail -3", 0, &[1, 0], "x");
         run(&mut work, "npx jest | tail", 0, &[0, 0], "Tests:       1 failed, 1 passed, 2 total");
         run(&mut work, "make test || true; echo done", 0, &[], "ok");
@@ -166,7 +166,7 @@ mod tests {
     fn a_runner_inside_a_script_is_a_check_where_it_shows_failures() {
         let script = "python3 -c 'import subprocess; subprocess.run([\"pytest\"])'";
         let heredoc = "bash <<X\npytest\nX";
-        let mut work = Record::default();
+        let mut work = ExecutionLog::default();
         run(&mut work, heredoc, 1, &[], "=== 1 failed in 0.1s ===");
         run(&mut work, script, 0, &[], "=== 1 failed in 0.1s ===");
         run(&mut work, "python3 -c 'print(1)'", 0, &[], "=== 1 passed in 0.1s ===");
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_to_read_makes_earlier_checks_stale() {
-        let mut work = Record::default();
+        let mut work = ExecutionLog::default();
         run(&mut work, "pytest", 0, &[], "");
         run(&mut work, "git diff | cat", 0, &[0, 0], "");
         assert_eq!(shown(&work), ["C+ pytest", "+ git diff | cat"]);
@@ -193,7 +193,7 @@ mod tests {
 
     #[test]
     fn the_last_checks_stay_beside_the_last_commands() {
-        let mut work = Record::default();
+        let mut work = ExecutionLog::default();
         for number in 0..7 {
             run(&mut work, &format!("pytest t{number}"), 0, &[], "");
         }
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn what_did_not_run_or_goes_on_is_not_taken_for_a_result() {
-        let mut work = Record::default();
+        let mut work = ExecutionLog::default();
         let refused = ToolOutcome::error(ErrorCode::PermissionError, "no");
         work.finished(&call(BASH, json!({"command": "pytest"})), &refused);
         assert!(work.facts.commands.is_empty());

@@ -1,7 +1,7 @@
 //! What failed in an execution that did not succeed (`docs/machine.md#transitions`): its last red check, else its
 //! last failed call, else what it reports.
 
-use super::Record;
+use super::ExecutionLog;
 use crate::agent::execution::calls::COMMAND_CHARS;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::facts::CommandResult;
@@ -16,7 +16,7 @@ const OUTPUT_BYTES: usize = 600;
 /// Characters of a report in a message.
 const REPORT_CHARS: usize = 600;
 
-impl Record {
+impl ExecutionLog {
     /// What failed, where the agent reports `words`.
     pub(crate) fn failure(&self, words: &str) -> ErrorInfo {
         let newest_check = self.facts.commands.iter().rev().find(|fact| fact.is_check);
