@@ -133,8 +133,8 @@ fn a_command_on_no_list_runs_once_it_is_allowed() {
 fn what_was_not_allowed_is_denied_and_not_asked_for_again() {
     for (answer, words) in [
         (no(), "said no"),
-        (Approval::Expired, "nobody answered in time"),
-        (Approval::Unattended, "nobody to ask"),
+        (Approval::Expired, "did not answer in time"),
+        (Approval::Unattended, "no person to ask"),
     ] {
         let mut bench = Bench::start(asking(&ALL));
         bench.say(vec![bash("1", "make")]);

@@ -134,8 +134,8 @@ pub(crate) fn approval(approval: &Approval) -> String {
     match approval {
         Approval::Allowed { by } => format!("allowed ({})", clean_line(by)),
         Approval::Denied { by } => format!("denied ({})", clean_line(by)),
-        Approval::Expired => "denied, nobody answered in time".to_owned(),
-        Approval::Unattended => "denied, there was nobody to ask".to_owned(),
+        Approval::Expired => "denied, no answer in time".to_owned(),
+        Approval::Unattended => "denied, no person to ask".to_owned(),
     }
 }
 

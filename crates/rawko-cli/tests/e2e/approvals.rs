@@ -104,7 +104,7 @@ fn nobody_answers_and_the_deadline_denies() {
     let trial = asking(Trial::new(developer([bash(COMMAND)])));
     let ended = trial.user_config("/permissions/askTimeout", json!("1s")).run("Make it.");
     answered(&ended, "expired");
-    assert!(ended.results("Bash")[0].0.contains("nobody answered in time"));
+    assert!(ended.results("Bash")[0].0.contains("did not answer in time"));
     assert_eq!(made(&ended.trial), "");
 }
 

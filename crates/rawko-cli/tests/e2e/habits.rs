@@ -127,7 +127,7 @@ fn where_only_the_answer_is_printed_nobody_is_asked() {
     assert_eq!((out.as_str(), err.as_str()), ("did it\n", ""));
     assert!(!trial.project().join("made").exists());
     let asked = trial.server.asked()[2].last_text();
-    assert!(asked.contains("There was nobody to ask for it"), "{asked}");
+    assert!(asked.contains("There was no person to ask for it"), "{asked}");
 }
 
 #[test]

@@ -79,9 +79,7 @@ fn an_approved_tool_is_offered_called_and_ended_with_the_run() {
 #[test]
 fn tools_that_nobody_approved_are_not_there() {
     let ended = with_server(developer([call("mcp__s__echo", &json!({"text": "x"}))]), "good").run("Echo.");
-    ended
-        .exits(0)
-        .says(&["nobody has approved the tools of the MCP server `s`", "rawko mcp check s --accept"]);
+    ended.exits(0).says(&["the tools of the MCP server `s` are not approved", "rawko mcp check s --accept"]);
     let (text, is_error) = ended.results("mcp__s__echo").remove(0);
     assert!(is_error && text.contains("There is no tool"), "{text}");
     assert!(!offered(&agents_turns(&ended.trial)[0]).iter().any(|name| name.contains("mcp")));

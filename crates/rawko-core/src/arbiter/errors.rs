@@ -68,7 +68,7 @@ fn words(action: RecoveryAction, category: ErrorCategory, code: ErrorCode) -> (&
                 ("Retry after compaction", "The conversation was longer than the model takes")
             }
             ErrorCode::RateLimited => ("Wait and retry (rate limit should clear)", "Rate limit is temporary"),
-            _ => ("Wait and retry", "The provider's trouble may pass"),
+            _ => ("Wait and retry", "The provider may recover"),
         },
         (RecoveryAction::Retry, ErrorCategory::ValidationError) => {
             ("Retry with a corrected answer", "The form was wrong, not necessarily the content")

@@ -81,7 +81,7 @@ fn after_error(case: &Case<'_>, error: &ErrorContext) -> Option<Ruling> {
         ErrorCategory::ProviderError if can_retry => Some(Ruling::retry(
             "provider-trouble",
             true,
-            "The provider's trouble has nothing to do with the agent",
+            "The provider's failure has nothing to do with the agent",
         )),
         ErrorCategory::ProviderError => {
             let (role, _) = case.team.role(&error.agent)?;
@@ -193,7 +193,7 @@ fn beginning(case: &Case<'_>) -> Option<Ruling> {
             "only-agent",
             ChosenAgent { name: only, sure: true },
             true,
-            "There is nobody else",
+            "There is no other agent",
         ));
     }
     let words = case.task.split_whitespace().count();

@@ -303,7 +303,7 @@ impl Reader {
             Some(one) => vec![(KEY.to_owned(), one)],
         };
         if items.len() > MAX_PATTERNS {
-            let message = format!("more than {MAX_PATTERNS} patterns; what is behind them is not read");
+            let message = format!("more than {MAX_PATTERNS} patterns; the rest is not read");
             self.warn(KEY, message, "a memory that needs so many says too much: write several");
         }
         let mut patterns = Vec::new();
@@ -434,7 +434,7 @@ impl Reader {
             Some(one) => vec![(key.to_owned(), one)],
         };
         if items.len() > MAX_ENTRIES {
-            let message = format!("more than {MAX_ENTRIES} entries; what is behind them is not read");
+            let message = format!("more than {MAX_ENTRIES} entries; the rest is not read");
             self.warn(key, message, "shorten the list");
         }
         let mut texts = Vec::new();

@@ -95,8 +95,8 @@ impl Pattern {
     pub fn read(text: &str) -> Self {
         let cut = Self::cut(text);
         let too_long = cut.len() < text.trim().len();
-        let mut problem = too_long
-            .then(|| format!("is longer than {MAX_CHARS} characters; what is behind them is not read"));
+        let mut problem =
+            too_long.then(|| format!("is longer than {MAX_CHARS} characters; the rest is not read"));
         let form = match Self::reading_of(cut) {
             reading @ (Reading::Regex | Reading::Substring | Reading::Glob) => {
                 let (form, found) = expression(cut, reading);

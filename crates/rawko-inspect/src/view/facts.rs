@@ -28,8 +28,8 @@ impl ViewBuilder {
                 let words = match approval {
                     Approval::Allowed { by } => format!("allowed ({})", plain(by)),
                     Approval::Denied { by } => format!("denied ({})", plain(by)),
-                    Approval::Expired => "denied, nobody answered in time".to_owned(),
-                    Approval::Unattended => "denied, there was nobody to ask".to_owned(),
+                    Approval::Expired => "denied, no answer in time".to_owned(),
+                    Approval::Unattended => "denied, no person to ask".to_owned(),
                 };
                 let kind = number.and_then(|number| self.change(number));
                 if let Some(EntryKind::Approval { answer, .. }) = kind {

@@ -168,7 +168,7 @@ impl ProjectInstructions {
                 more => format!(", and {more} more,"),
             };
             self.problems.push(format!(
-                "the ignore file {first}{more} is not heeded as a whole: it is too long, or no regular file"
+                "the ignore file {first}{more} is not applied as a whole: it is too long, or no regular file"
             ));
         }
         found.sort();

@@ -146,7 +146,7 @@ impl Rawko {
                 McpState::Approved { .. } => continue,
                 McpState::NotApproved if server.loaded().is_of_mcp_json() && !is_trusted => (
                     format!(
-                        "nobody has approved the tools of the MCP server `{name}`, so agents do not have them"
+                        "the tools of the MCP server `{name}` are not approved, so agents do not have them"
                     ),
                     format!(
                         "this folder is not trusted, and `rawko mcp` does not start its servers: look at .mcp.json, then: \
@@ -155,7 +155,7 @@ impl Rawko {
                 ),
                 McpState::NotApproved => (
                     format!(
-                        "nobody has approved the tools of the MCP server `{name}`, so agents do not have them"
+                        "the tools of the MCP server `{name}` are not approved, so agents do not have them"
                     ),
                     format!(
                         "look at them: rawko mcp check {name}; approve them: rawko mcp check {name} --accept"

@@ -70,7 +70,7 @@ impl KnownSkills {
         let folder = self.project.join(&shown).canonicalize();
         let changed = || {
             format!(
-                "The skill `{name}` was changed after this run began, so it is not returned: nobody has vouched for it as it \
+                "The skill `{name}` was changed after this run began, so it is not returned: it is not approved as it \
                  is now. Continue without it, and say so in your report."
             )
         };

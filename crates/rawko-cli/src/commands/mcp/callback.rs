@@ -52,7 +52,7 @@ impl CallbackListener {
                 Err(error) => return Err(error.to_string()),
             }
         }
-        Err("nobody came back from the login within 5 minutes".to_owned())
+        Err("the login was not finished within 5 minutes".to_owned())
     }
 }
 

@@ -95,7 +95,7 @@ fn as_text(arguments: &MatchArgs, recall: &Recall, paint: Paint) -> String {
         let header = &one.memory.header;
         let title = paint.strong(&clean_line(&header.title));
         text.push_str(&format!("\n{:>2}. {title}  {}\n", at + 1, paint.name(&points(one.score.total))));
-        let by = header.discovered_by.as_deref().unwrap_or("nobody known");
+        let by = header.discovered_by.as_deref().unwrap_or("unknown");
         let mut row = |name: &str, value: &str| {
             text.push_str(&format!("    {} {}\n", paint.faint(&format!("{name:<9}")), clean_line(value)));
         };

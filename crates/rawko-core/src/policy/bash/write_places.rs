@@ -144,7 +144,7 @@ impl<'a> WritePlaces<'a> {
     fn check_names(names: &[&str]) -> PolicyResult {
         match names.iter().find(|name| is_protected(name)) {
             Some(name) => Err(Denial::always(format!(
-                "`{name}` is protected: nobody grants writing there. Leave it to the user."
+                "`{name}` is protected: writing there cannot be granted. Leave it to the user."
             ))),
             None => Ok(()),
         }

@@ -93,11 +93,11 @@ impl Approving {
                 "The user was asked for this very call and said no. Find another way, or report what is missing."
             }
             Approval::Expired => {
-                "The user was asked for this very call, and nobody answered in time. Find another way, or report what is \
+                "The user was asked for this very call, and did not answer in time. Find another way, or report what is \
                  missing."
             }
             Approval::Unattended => {
-                "There was nobody to ask for it. Find another way, or report what is missing."
+                "There was no person to ask for it. Find another way, or report what is missing."
             }
         };
         ledger.user.approvals.refuse(execution.agent(), &question.call, &question.needs);

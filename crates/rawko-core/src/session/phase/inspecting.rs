@@ -50,7 +50,7 @@ pub(super) fn failed(
     reaction: &mut Reaction,
 ) -> FollowUp {
     reaction.warn(format!(
-        "the tree could not be looked at, so the arbiter is not told how it changed: {message}"
+        "the tree could not be looked at, so the arbiter does not know how it changed: {message}"
     ));
     Learning::start(execution, result, ledger, reaction)
 }
