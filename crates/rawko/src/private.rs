@@ -1,4 +1,4 @@
-//! Folders that are their user's alone.
+//! Folders and files that are their user's alone, and files that are written whole or not at all.
 
 use std::fs;
 use std::io::{self, Write as _};

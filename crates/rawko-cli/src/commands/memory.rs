@@ -73,7 +73,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &MemoryArgs) -> Result<Exit,
     };
     // `check` reports it as a finding.
     if let (Some(obstacle), false) = (store.obstacle(), matches!(action, MemoryCommand::Check(_))) {
-        return Err(refused(WriteError::Folder(Box::new(obstacle))));
+        return Err(refused(&store, WriteError::Folder(Box::new(obstacle))));
     }
     match action {
         MemoryCommand::List(output) => list::list(workspace, &store, output.json, arguments.user),

@@ -29,7 +29,7 @@ fn a_folder_without_memories_says_what_to_do() {
     let bad = Place::new();
     bad.write(".rawko/memories/bad.md", "no front matter\n");
     let listed = bad.rawko(&["memory", "list"]).ends(0).says(&["none of the files here can be used"]);
-    listed.complains(&["1 finding in .rawko/memories: bad.md: the front matter is missing"]);
+    listed.complains(&["warning: .rawko/memories/bad.md: the front matter is missing"]);
     let found =
         place.rawko(&["memory", "match", "--task", "x", "--agent", "tester", "--json"]).ends(0).json();
     assert_eq!((&found["memories"], &found["block"]), (&json!([]), &json!("")));
@@ -148,7 +148,10 @@ fn a_new_memory_overwrites_nothing() {
     assert_eq!(done["path"], "dates-are-utc.md");
     place.rawko_with(&from_stdin[..6], b" \n").ends(2).complains(&["the memory has no text", "--body"]);
     let odd = ["memory", "add", "--title", "Odd", "--when-to-use", "a(b", "--body", "x"];
-    place.rawko(&odd).ends(0).complains(&["the pattern `a(b` is no regular expression", "edit odd.md"]);
+    place
+        .rawko(&odd)
+        .ends(0)
+        .complains(&["the pattern `a(b` is no regular expression", "edit .rawko/memories/odd.md"]);
     let done = place.rawko(&[&odd[..], &["--force", "--json"]].concat()).ends(0).json();
     assert_eq!(done["problems"][0]["pattern"], "a(b");
     for name in ["odd.md", "odd-2.md"] {
@@ -186,7 +189,7 @@ fn what_is_to_be_mended_is_told_with_its_line() {
         place.rawko(&["memory", action, "worse"]).ends(1).complains(&[
             ".rawko/memories/worse.md cannot be used: the front matter is missing",
             "begin the file with `---`",
-            "edit worse.md",
+            "edit .rawko/memories/worse.md",
         ]);
     }
     let reports = place.rawko(&["memory", "check", "--json"]).ends(1).json();
@@ -194,7 +197,7 @@ fn what_is_to_be_mended_is_told_with_its_line() {
     let listed = place
         .rawko(&["memory", "list"])
         .ends(0)
-        .complains(&["findings in .rawko/memories", "rawko memory check"]);
+        .complains(&["findings in the files of memories", "hint: rawko memory check"]);
     assert!(!listed.out.contains('\u{1b}') && listed.out.contains("mail/smtp.md"));
 }
 
@@ -243,7 +246,7 @@ fn retired_memories_keep_their_files() {
     again.says(&["oauth.md was retired before (expired at ", "nothing was changed"]);
     place.rawko(&["memory", "retire", "smtp", "--superseded-by", "oauth"]).ends(2).complains(&[
         "`oauth.md` cannot take the place",
-        "hint: remove or change its `expiresAt` in oauth.md first",
+        "hint: remove or change its `expiresAt` in .rawko/memories/oauth.md first",
     ]);
     assert!(
         fs::read_to_string(place.project().join(".rawko/memories/oauth.md")).unwrap().contains("expiresAt: ")
@@ -253,10 +256,10 @@ fn retired_memories_keep_their_files() {
     assert_eq!((&done["supersededBy"], &done["changed"]), (&json!("new.md"), &json!(true)));
     let again = place.rawko(&["memory", "retire", "smtp", "--json"]).ends(0).json();
     assert_eq!((&again["supersededBy"], &again["changed"]), (&json!("new.md"), &json!(false)));
-    place
-        .rawko(&["memory", "retire", "new", "--superseded-by", "smtp"])
-        .ends(2)
-        .complains(&["superseded by new.md", "take mail/smtp.md out of `supersedes` in new.md first"]);
+    place.rawko(&["memory", "retire", "new", "--superseded-by", "smtp"]).ends(2).complains(&[
+        "superseded by new.md",
+        "take mail/smtp.md out of `supersedes` in .rawko/memories/new.md first",
+    ]);
     place
         .rawko(&["memory", "retire", "new", "--superseded-by", "new.md"])
         .ends(2)
@@ -271,7 +274,10 @@ fn retired_memories_keep_their_files() {
     let found = place.rawko(&question).ends(0).json();
     assert_eq!(found["memories"].as_array().unwrap().len(), 1);
     let silenced = "warning: it still supersedes mail/smtp.md: neither is given now";
-    place.rawko(&["memory", "retire", "new"]).ends(0).complains(&[silenced, "out of `supersedes` in new.md"]);
+    place
+        .rawko(&["memory", "retire", "new"])
+        .ends(0)
+        .complains(&[silenced, "out of `supersedes` in .rawko/memories/new.md"]);
     place.rawko(&["memory", "check"]).ends(1).says(&["new.md:", "still supersedes mail/smtp.md"]);
 }
 
@@ -294,6 +300,11 @@ fn what_runs_proposed_is_kept_or_rejected() {
     let block = place.rawko(&question).ends(0).json()["block"].as_str().unwrap().to_owned();
     assert_eq!(block.matches("*Unconfirmed: ").count(), 1, "{block}");
     place.rawko(&["memory", "keep", "none"]).ends(2).complains(&["there is no memory `none`"]);
+    place.rawko(&["memory", "keep", "oauth"]).ends(2).complains(&["`oauth.md` is not proposed"]);
+    place
+        .rawko(&["memory", "keep", "two"])
+        .ends(2)
+        .complains(&["`two.md` is not proposed, or not given any more"]);
     place
         .rawko(&["memory", "keep", "three"])
         .ends(0)
@@ -343,4 +354,19 @@ fn a_folder_that_is_none_is_said_by_every_action() {
     place.rawko(&["memory", "check"]).ends(1).says(&["error: is a file", "--> .rawko/memories\n"]);
     fs::remove_file(place.project().join(".rawko/memories")).unwrap();
     place.rawko(&add).ends(0).says(&["wrote .rawko/memories/t.md"]);
+}
+
+#[test]
+fn hints_about_the_users_own_memories_work_when_typed() {
+    let place = with_memories();
+    let add =
+        ["memory", "--user", "add", "--title", "Ports", "--when-to-use", "port", "--body", "It is 7070."];
+    place.rawko(&add).ends(0);
+    place.rawko(&add).ends(1).complains(&["read it: rawko memory --user show ports.md"]);
+    place.rawko(&["memory", "--user", "show", "ports.md"]).ends(0).says(&["It is 7070."]);
+    place.rawko(&["memory", "retire", "user:ports.md"]).ends(2).complains(&["give --user"]);
+    let odd = ["memory", "--user", "add", "--title", "Odd", "--when-to-use", "a(b", "--body", "x"];
+    let hint = place.rawko(&odd).ends(0).err.lines().last().unwrap_or_default().to_owned();
+    let file = hint.trim().trim_start_matches("hint: edit ");
+    assert!(fs::read_to_string(file).unwrap().contains("title: Odd"), "{hint}");
 }

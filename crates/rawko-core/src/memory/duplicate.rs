@@ -177,6 +177,13 @@ mod tests {
             ("Cache", "The cache is not safe to share."),
             Contrary,
         );
+        check(
+            ("Der Cache", "Der Cache darf nicht geteilt werden."),
+            ("Der Cache", "Der Cache darf geteilt werden."),
+            Contrary,
+        );
+        let network = "The integration tests need the network. Do not start them on a plane.";
+        check(("Network", &network.replace("the network", "no network")), ("Network", network), Contrary);
         check(("", ""), ("", ""), Different);
     }
 

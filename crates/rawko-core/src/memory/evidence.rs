@@ -13,6 +13,7 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::literal::required_literals;
 use super::pattern::{Pattern, PatternMatch, Reading};
 use super::query::{Part, QueryTerms};
 use super::select::Memory;
@@ -232,13 +233,17 @@ impl<'a> Search<'a> {
         if may_match { Pattern::read(text).find_in(self.asked) } else { None }
     }
 
-    /// Whether a pattern needs no engine, or there is something left to spend on it.
+    /// Whether a pattern needs no engine; or what it needs occurs, and there is something left to spend on it.
     fn may_be_tried(&self, text: &str) -> bool {
         if Pattern::is_simple(text) {
             return true;
         }
-        self.compiled.set(self.compiled.get() + 1);
         let expression = Pattern::expression_of(text).unwrap_or_default();
+        let occurs = |set: &Vec<String>| set.iter().any(|text| self.asked.may_contain(text));
+        if !required_literals(&expression).iter().all(occurs) {
+            return false;
+        }
+        self.compiled.set(self.compiled.get() + 1);
         self.cost.set(self.cost.get().saturating_add(cost(&expression)));
         let is_left = self.compiled.get() <= MAX_COMPILED && self.cost.get() <= MAX_COST;
         self.untried.set(self.untried.get() + u32::from(!is_left));

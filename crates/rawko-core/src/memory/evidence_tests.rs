@@ -112,13 +112,16 @@ fn the_step_counts_half() {
 }
 
 #[test]
-fn no_more_expressions_are_compiled_than_the_bound() {
+fn costly_expressions_are_tried_only_where_what_they_need_occurs() {
     let count = usize::try_from(MAX_COMPILED).unwrap() + 3;
     let memories: Vec<Memory> =
         (0..count).map(|at| memory(&at.to_string(), "T", &[&format!("(login|logout) {at}")], "")).collect();
     let all: Vec<&Memory> = memories.iter().collect();
     let untried = |task: &str| search(&all, Query::new(task, "x", None).task()).untried;
-    assert_eq!(untried("The login form"), 3);
+    // None of the numbers is in the first task; every one is in the second.
+    assert_eq!(untried("The login form"), 0);
+    let numbers: Vec<String> = (0..count).map(|at| at.to_string()).collect();
+    assert_eq!(untried(&format!("The login form {}", numbers.join(" "))), 3);
 }
 
 /// Memories that share no word with any task of these tests.

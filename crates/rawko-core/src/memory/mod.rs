@@ -24,6 +24,7 @@ pub mod extraction;
 mod feedback;
 mod glob;
 mod header;
+mod literal;
 mod mention;
 mod pattern;
 mod pieces;

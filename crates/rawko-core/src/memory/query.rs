@@ -51,6 +51,8 @@ pub struct Query {
 #[derive(Debug, Clone)]
 pub(super) struct QueryTerms {
     pub(super) lines: Vec<Line>,
+    /// All lines with case made equal, and their words: what an expression needs is searched for here first.
+    haystack: String,
     /// Where each stem of a content word occurs first, and as which word.
     stems: BTreeMap<String, (Part, String)>,
     /// Stems that are looked for in what memories say: not those of the agent's name.
@@ -135,7 +137,14 @@ impl QueryTerms {
                 joined.entry(stem).or_insert_with(|| pair.join(" "));
             }
         }
-        Self { lines, stems, content, joined }
+        let haystack =
+            lines.iter().map(|line| format!("{}\n{}\n", line.folded, line.words.join(" "))).collect();
+        Self { lines, haystack, stems, content, joined }
+    }
+
+    /// Whether a text may occur in one of the lines or in one of their words.
+    pub(super) fn may_contain(&self, text: &str) -> bool {
+        self.haystack.contains(text)
     }
 
     /// The stems of all content words, those of the agent's name too.

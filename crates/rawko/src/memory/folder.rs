@@ -188,7 +188,7 @@ fn link(path: &str) -> Report {
     Report::error(path, message, "put the file itself here")
 }
 
-fn unreadable(path: &str, error: Errno) -> Report {
+pub(super) fn unreadable(path: &str, error: Errno) -> Report {
     let message = format!("cannot be read: {}", io::Error::from(error));
     Report::error(path, message, "check its permissions")
 }

@@ -1,4 +1,4 @@
-//! The memories of a project: reading, finding, writing (`docs/memory.md`, `docs/memory.md`).
+//! The memories of a project: reading, finding, writing (`docs/memory.md`).
 //!
 //! ```text
 //! folder ─▶ file ─▶ store ─▶ core::memory (rank, choose, block)

@@ -16,6 +16,8 @@ use rawko_core::memory::{
     referred_keys, shortlist_len,
 };
 
+use rustix::io::Errno;
+
 use super::feedback;
 use super::file::{self, Care, Entry, Text};
 use super::folder::{self, Listed, Listing};
@@ -28,7 +30,7 @@ use super::write::WriteError;
 const GITIGNORE: &str = "\
 # What rawko keeps for this machine alone. The memories themselves are meant to be committed.
 /.feedback.jsonl
-/.new-*
+.new-*
 ";
 
 /// The folder of a project that its memories' folder is in.
@@ -122,6 +124,12 @@ impl MemoryStore {
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
+    }
+
+    /// Whether they are the user's own, and not those of a project.
+    #[must_use]
+    pub fn is_of_user(&self) -> bool {
+        self.above != self.project.join(ABOVE)
     }
 
     /// Their folder, whether it is there or not.
@@ -326,8 +334,15 @@ impl Inventory {
         let Listing { folders, mut reports } = folder::list(root.as_fd());
         let (mut memories, mut of_files) = (Vec::new(), Vec::new());
         for Listed { path: above, names } in folders {
-            // A folder that went meanwhile has no files any more.
-            let Ok(folder) = folder::open_below(root.as_fd(), &above) else { continue };
+            let folder = match folder::open_below(root.as_fd(), &above) {
+                Ok(folder) => folder,
+                // It went meanwhile.
+                Err(Errno::NOENT) => continue,
+                Err(error) => {
+                    reports.push(folder::unreadable(&above, error));
+                    continue;
+                }
+            };
             for name in names {
                 let path = folder::below(&above, &name);
                 let Entry { header, terms, reports } = file::read_entry(folder.as_fd(), &name, &path, care);

@@ -3,12 +3,12 @@
 use std::io::{IsTerminal as _, Read as _};
 
 use clap::{Args, ValueEnum};
-use rawko::memory::{FOLDER, MemoryStore, NewMemory, cite};
+use rawko::memory::{MemoryStore, NewMemory, cite};
 use rawko_core::agent::Importance;
 use rawko_core::memory::{Kind, Pattern};
 use serde_json::{Value, json};
 
-use super::lookup::{find, refused};
+use super::lookup::{find, place, refused};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Clock, clean_line};
@@ -119,14 +119,10 @@ pub(super) fn add(
         let _ = trusted.begin_memories(&project);
     }
     let begins = !is_users && !store.folder().is_dir();
-    let path = store.add(&new, force).map_err(refused)?;
-    let file = if is_users {
-        store.folder().join(&path).to_string_lossy().into_owned()
-    } else {
-        format!("{FOLDER}/{path}")
-    };
+    let path = store.add(&new, force).map_err(|error| refused(store, error))?;
+    let file = place(store, &path);
     let problems: Vec<Value> =
-        new.when_to_use.iter().filter_map(|text| problem(workspace, text, &path)).collect();
+        new.when_to_use.iter().filter_map(|text| problem(workspace, text, &file)).collect();
     let value = json!({ "path": path, "file": file, "problems": problems });
     workspace.console.output(arguments.json, &value, |_| format!("wrote {}\n", clean_line(&file)))?;
     if begins && !arguments.json {
@@ -138,7 +134,7 @@ pub(super) fn add(
 }
 
 /// Prints what is wrong with a pattern: it would be missed later.
-fn problem(workspace: &Workspace, text: &str, path: &str) -> Option<Value> {
+fn problem(workspace: &Workspace, text: &str, file: &str) -> Option<Value> {
     let problem = Pattern::read(text).problem()?;
     let paint = workspace.console.error_paint();
     let line = clean_line(&format!("the pattern `{text}` {problem}"));
@@ -147,7 +143,7 @@ fn problem(workspace: &Workspace, text: &str, path: &str) -> Option<Value> {
         "{} {line}\n  {} edit {}\n",
         paint.warning("warning:"),
         paint.hint("hint:"),
-        clean_line(path)
+        clean_line(file)
     ));
     Some(json!({ "pattern": text, "problem": problem }))
 }

@@ -2,7 +2,6 @@
 
 use clap::Args;
 use rawko::memory::MemoryStore;
-use rawko_core::memory::Memory;
 use serde_json::json;
 
 use super::lookup::{find, refused};
@@ -29,16 +28,32 @@ pub(super) fn keep(
     store: &MemoryStore,
     arguments: &KeepArgs,
 ) -> Result<Exit, Failure> {
-    let named = arguments.names.iter().map(|name| find(store, name));
-    let kept: Vec<Memory> = named.collect::<Result<_, _>>()?;
-    for memory in &kept {
-        store.confirm(&memory.path).map_err(refused)?;
+    let now = Clock::local().now();
+    let proposed = store.proposed(now);
+    let mut named: Vec<String> = Vec::new();
+    for name in &arguments.names {
+        let path = find(store, name)?.path;
+        if !proposed.iter().any(|memory| memory.path == path) {
+            return Err(Failure::usage(format!("`{path}` is not proposed, or not given any more"))
+                .with_hint("without a name, `rawko memory keep` lists what is proposed"));
+        }
+        named.push(path);
     }
-    let left = store.proposed(Clock::local().now());
-    let paths: Vec<&str> = kept.iter().map(|memory| memory.path.as_str()).collect();
+    let mut kept: Vec<&str> = Vec::new();
+    let mut failed = None;
+    for path in &named {
+        match store.confirm(path) {
+            Ok(()) => kept.push(path),
+            Err(error) => {
+                failed = Some(refused(store, error));
+                break;
+            }
+        }
+    }
+    let left = store.proposed(now);
     let open: Vec<_> = left.iter().map(|memory| header_json(&memory.path, &memory.header)).collect();
-    workspace.console.output(arguments.json, &json!({"kept": paths, "proposed": open}), |_| {
-        let mut text: String = paths.iter().map(|path| format!("{}: kept\n", clean_line(path))).collect();
+    workspace.console.output(arguments.json, &json!({"kept": kept, "proposed": open}), |_| {
+        let mut text: String = kept.iter().map(|path| format!("{}: kept\n", clean_line(path))).collect();
         for memory in &left {
             let (path, title) = (clean_line(&memory.path), clean_line(&memory.header.title));
             text.push_str(&format!("{path}  {title}\n"));
@@ -49,5 +64,5 @@ pub(super) fn keep(
         });
         text
     })?;
-    Ok(Exit::Success)
+    failed.map_or(Ok(Exit::Success), Err)
 }

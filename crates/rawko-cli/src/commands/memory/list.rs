@@ -1,7 +1,7 @@
 //! `rawko memory list`.
 
 use rawko::memory::{Inventory, MemoryStore, OF_USER};
-use rawko_core::memory::{Memory, superseded};
+use rawko_core::memory::{Confirmation, Memory, superseded};
 use serde_json::{Value, json};
 
 use super::shown::{day, header_json, importance, kind, warn};
@@ -34,6 +34,7 @@ pub(super) fn list(
     let state = |memory: &Memory| match (superseded.contains_key(&*memory.path), memory.header.expires_at) {
         (true, _) => "superseded",
         (false, Some(at)) if at <= now => "expired",
+        (false, _) if memory.header.status == Confirmation::Proposed => "proposed",
         (false, _) => "active",
     };
     let entry = |(memory, source): &(&Memory, &str)| {
@@ -64,6 +65,6 @@ pub(super) fn list(
             ("TITLE", &|(memory, _)| shortened(&memory.header.title, TITLE_CHARS)),
         ]),
     })?;
-    warn(workspace, &reports);
+    warn(workspace, store, &reports);
     Ok(Exit::Success)
 }

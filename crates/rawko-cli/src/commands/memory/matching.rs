@@ -57,7 +57,7 @@ pub(super) fn run(
     } else {
         store.recall(&query, &recipient, &options)
     };
-    warn(workspace, &recall.reports);
+    warn(workspace, store, &recall.reports);
     let text = |paint| as_text(arguments, &recall, paint);
     workspace.console.output(arguments.json, &as_json(arguments, &recall), text)?;
     Ok(Exit::Success)

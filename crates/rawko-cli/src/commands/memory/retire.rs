@@ -5,7 +5,7 @@ use rawko::memory::{MemoryStore, Retirement};
 use rawko_core::memory::Reason;
 use serde_json::json;
 
-use super::lookup::{find, refused};
+use super::lookup::{find, place, refused};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Clock, clean_line};
@@ -33,14 +33,17 @@ pub(super) fn retire(
     let old = find(store, &arguments.name)?;
     let now = Clock::local().now();
     let (retirement, reason) = match &arguments.superseded_by {
-        None => (store.retire(&old.path, now).map_err(refused)?, Reason::Expired { at: now }),
+        None => (
+            store.retire(&old.path, now).map_err(|error| refused(store, error))?,
+            Reason::Expired { at: now },
+        ),
         Some(name) => {
             let new = find(store, name)?;
             if new.path == old.path {
                 return Err(Failure::usage("a memory cannot take its own place")
                     .with_hint("name another with --superseded-by"));
             }
-            let retirement = store.supersede(&old, &new, now).map_err(refused)?;
+            let retirement = store.supersede(&old, &new, now).map_err(|error| refused(store, error))?;
             (retirement, Reason::Superseded { by: new.path })
         }
     };
@@ -75,8 +78,10 @@ pub(super) fn retire(
             let names = silenced.join(", ");
             let paint = workspace.console.error_paint();
             let line = clean_line(&format!("it still supersedes {names}: neither is given now"));
-            let hint =
-                clean_line(&format!("to have that given again, take it out of `supersedes` in {path}"));
+            let hint = clean_line(&format!(
+                "to have that given again, take it out of `supersedes` in {}",
+                place(store, &old.path)
+            ));
             // A closed standard error is no failure.
             let _ = workspace.console.write_error(&format!(
                 "{} {line}\n  {} {hint}\n",

@@ -1,29 +1,41 @@
 //! How memories are shown, to people and as JSON.
 
-use rawko::memory::{FOLDER, Report};
+use rawko::memory::{MemoryStore, OF_USER, Report};
 use rawko_core::Timestamp;
 use rawko_core::agent::Importance;
 use rawko_core::memory::{Header, Kind};
 use serde_json::{Value, json};
 
-use crate::output::{clean, or_dash};
+use super::lookup::place;
+use crate::output::{clean_line, or_dash};
 use crate::workspace::Workspace;
 
-/// Prints on standard error what should be repaired.
-pub(super) fn warn(workspace: &Workspace, reports: &[Report]) {
-    if reports.is_empty() {
-        return;
-    }
+/// Prints on standard error what should be repaired: what is said of all memories, and of files their number.
+pub(super) fn warn(workspace: &Workspace, store: &MemoryStore, reports: &[Report]) {
     let paint = workspace.console.error_paint();
-    let line = match reports {
-        [one] if one.path.is_empty() => format!("{FOLDER}: {}", clean(&one.message)),
-        [one] => format!("1 finding in {FOLDER}: {}: {}", clean(&one.path), clean(&one.message)),
-        many => format!("{} findings in {FOLDER}", many.len()),
-    };
-    // A closed standard error is no failure.
-    let _ = workspace
-        .console
-        .write_error(&format!("{} {line} (`rawko memory check` tells more)\n", paint.warning("warning:")));
+    let (of_all, of_files): (Vec<&Report>, Vec<&Report>) =
+        reports.iter().partition(|report| report.path.is_empty());
+    let mut lines: Vec<(String, String)> =
+        of_all.iter().map(|one| (format!("memories: {}", one.message), one.help.clone())).collect();
+    match of_files.as_slice() {
+        [] => {}
+        [one] => {
+            let is_users = one.path.starts_with(OF_USER);
+            let place = if is_users { one.path.clone() } else { place(store, &one.path) };
+            lines.push((format!("{place}: {}", one.message), one.help.clone()));
+        }
+        many => {
+            let is_users = store.is_of_user() || many.iter().all(|one| one.path.starts_with(OF_USER));
+            let check = if is_users { "rawko memory --user check" } else { "rawko memory check" };
+            lines.push((format!("{} findings in the files of memories", many.len()), check.to_owned()));
+        }
+    }
+    for (line, hint) in lines {
+        let (line, hint) = (clean_line(&line), clean_line(&hint));
+        let text = format!("{} {line}\n  {} {hint}\n", paint.warning("warning:"), paint.hint("hint:"));
+        // A closed standard error is no failure.
+        let _ = workspace.console.write_error(&text);
+    }
 }
 
 /// Front matter as JSON: dates as RFC 3339.

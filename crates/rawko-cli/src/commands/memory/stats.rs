@@ -53,7 +53,7 @@ pub(super) fn stats(workspace: &Workspace, store: &MemoryStore, as_json: bool) -
         }
         text
     })?;
-    warn(workspace, &reports);
+    warn(workspace, store, &reports);
     Ok(Exit::Success)
 }
 
