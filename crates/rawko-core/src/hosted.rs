@@ -8,12 +8,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::message::{Content, Message, ToolCall};
-use crate::note::Note;
-use crate::policy::WEB_SEARCH;
-use crate::tool::ToolOutcome;
-
-/// The rule that notes name for calls that a provider runs.
-const RULE: &str = "run by the provider";
 
 /// A search of the web that the provider runs (`web.search.provider`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -108,24 +102,6 @@ pub(crate) fn blocks(message: &Message) -> impl Iterator<Item = &HostedBlock> {
     })
 }
 
-/// The calls and results of `message` as people see them.
-pub(crate) fn notes(agent: &str, message: &Message) -> Vec<Note> {
-    let mut notes = Vec::new();
-    for block in blocks(message) {
-        if let Some(call) = &block.call {
-            let (agent, call, rule) = (agent.to_owned(), call.clone(), RULE.to_owned());
-            notes.push(Note::ToolCalled { agent, call, allowed: true, rule });
-        }
-        if let Some(HostedResult { call_id, content, is_error }) = &block.result {
-            let (content, is_error) = (content.clone(), *is_error);
-            let outcome = ToolOutcome { content, is_error, ..ToolOutcome::default() };
-            let (agent, call_id, tool) = (agent.to_owned(), call_id.clone(), WEB_SEARCH.to_owned());
-            notes.push(Note::ToolFinished { agent, call_id, tool, outcome });
-        }
-    }
-    notes
-}
-
 /// `message` without calls that its provider has not answered; `None` if there are none. Once anything but the rest of the
 /// turn follows, such a call would be refused.
 pub(crate) fn without_open_calls(message: &Message) -> Option<Message> {
@@ -159,7 +135,7 @@ mod tests {
             block: json!({"type": "server_tool_use", "id": id}).to_string(),
             call: Some(ToolCall {
                 id: id.into(),
-                name: WEB_SEARCH.into(),
+                name: crate::policy::WEB_SEARCH.into(),
                 input: json!({"query": "q"}),
                 invalid_input: None,
                 withheld: None,
@@ -194,7 +170,7 @@ mod tests {
 
     #[test]
     fn people_are_told_of_calls_and_results() {
-        let told = notes("planner", &message(vec![call("a"), result("a")]));
+        let told = crate::note::Note::of_hosted_calls("planner", &message(vec![call("a"), result("a")]));
         let told = serde_json::to_value(told).unwrap();
         assert_eq!(told[0]["type"], "tool_called");
         assert_eq!(told[0]["rule"], "run by the provider");

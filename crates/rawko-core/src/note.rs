@@ -6,14 +6,21 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use crate::agent::Compaction;
 use crate::approval::{Approval, ApprovalQuestion};
+use crate::effect_id::EffectId;
 use crate::facts::Verification;
+use crate::hosted::{self, HostedResult};
 use crate::machine::{Decision, Plan, State};
-use crate::memory::{MemoryUse, RecalledMemory, Unmet};
-use crate::message::ToolCall;
-use crate::session::{EffectId, KeptMemory, Override};
+use crate::memory::{KeptMemory, MemoryUse, RecalledMemory, Unmet};
+use crate::message::{Message, ToolCall};
+use crate::policy::WEB_SEARCH;
 use crate::tool::ToolOutcome;
 use crate::usage::Usage;
+use crate::user_override::Override;
+
+/// The rule that notes name for calls that a provider runs.
+const BY_PROVIDER: &str = "run by the provider";
 
 /// One reported fact. In JSON, `type` is in snake_case and all other names are in camelCase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -185,14 +192,24 @@ pub enum Note {
     },
 }
 
-/// How a conversation was shortened (`docs/providers.md`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Compaction {
-    /// Old tool results were cut.
-    ResultsCut,
-    /// The middle was replaced by a summary.
-    Summarized,
+impl Note {
+    /// The calls that a provider ran itself for `message`, and their results.
+    pub(crate) fn of_hosted_calls(agent: &str, message: &Message) -> Vec<Self> {
+        let mut notes = Vec::new();
+        for block in hosted::blocks(message) {
+            if let Some(call) = &block.call {
+                let (agent, call, rule) = (agent.to_owned(), call.clone(), BY_PROVIDER.to_owned());
+                notes.push(Self::ToolCalled { agent, call, allowed: true, rule });
+            }
+            if let Some(HostedResult { call_id, content, is_error }) = &block.result {
+                let (content, is_error) = (content.clone(), *is_error);
+                let outcome = ToolOutcome { content, is_error, ..ToolOutcome::default() };
+                let (agent, call_id, tool) = (agent.to_owned(), call_id.clone(), WEB_SEARCH.to_owned());
+                notes.push(Self::ToolFinished { agent, call_id, tool, outcome });
+            }
+        }
+        notes
+    }
 }
 
 /// The first part of a request that differs from the agent's last one, in the order in which caches go

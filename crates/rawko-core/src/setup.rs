@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::agent::SkillSetup;
 use crate::agent::{AgentConfig, Permissions};
 use crate::arbiter::Templates;
 use crate::attachment::Attachment;
@@ -305,20 +306,6 @@ pub struct ProjectContext {
     /// The skills of the run, by name. Each agent is offered those that its `skills` leaves it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<SkillSetup>,
-}
-
-/// A skill as it was when the run began.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SkillSetup {
-    /// Its name, unique in the run.
-    pub name: String,
-    /// What it does and when to use it, bounded and in one line.
-    pub description: String,
-    /// Its folder as agents name it: relative to the project if it is inside, else absolute.
-    pub folder: String,
-    /// SHA-256 of all its files, in hex. A skill that changes during the run is not given any more.
-    pub digest: String,
 }
 
 impl Setup {

@@ -4,37 +4,12 @@ use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use crate::agent::Ask;
 use crate::error::ErrorCode;
 use crate::message::Image;
 use crate::policy::net_preset_of;
-
-/// Whether a tool may change something. Decides which calls may run in parallel, and which may run again after their
-/// outcome was lost.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum ToolAccess {
-    /// Only reads. Calls of one turn run concurrently, and a lost one is run again.
-    ReadOnly,
-    /// May change files or run programs. Runs alone, and is never silently run twice.
-    Mutating,
-}
-
-/// The specification of a tool, as a model sees it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct ToolSpec {
-    /// Name, unique in a run.
-    pub name: String,
-    /// What it does and when to use it, for the model.
-    pub description: String,
-    /// JSON Schema of the arguments (an object schema).
-    pub input_schema: Value,
-    /// Whether it may change something.
-    pub access: ToolAccess,
-}
+pub use crate::tool_spec::{ToolAccess, ToolSpec};
 
 /// The outcome of one tool call. A failure is an outcome too: the model sees it and can act on it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

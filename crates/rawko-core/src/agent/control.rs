@@ -8,7 +8,7 @@ use super::replan::{Replanned, replan};
 use super::role::AgentRole;
 use super::verdict::VerdictReport;
 use crate::machine::{Plan, PlanStep, PlanUpdates, StepStatus};
-use crate::tool::{ToolAccess, ToolSpec};
+use crate::tool_spec::{ToolAccess, ToolSpec};
 
 /// Name of the tool that changes the plan.
 pub const UPDATE_PLAN: &str = "UpdatePlan";

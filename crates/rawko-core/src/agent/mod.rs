@@ -8,6 +8,7 @@ pub mod execution;
 pub mod prompt;
 mod replan;
 mod role;
+mod shortening;
 mod skills;
 mod verdict;
 
@@ -21,5 +22,6 @@ pub use control::{
     REPORT, Report, ReportOutcome, StepInput, UPDATE_PLAN, UpdatePlan, control_tools, report_tool,
 };
 pub use role::AgentRole;
-pub use skills::SKILL;
+pub use shortening::Compaction;
+pub use skills::{SKILL, SkillSetup};
 pub use verdict::{Finding, Verdict, VerdictReport};

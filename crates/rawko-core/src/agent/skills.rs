@@ -3,9 +3,24 @@
 
 use std::fmt::Write as _;
 
+use serde::{Deserialize, Serialize};
+
 use super::AgentConfig;
 use crate::arbiter::one_line;
-use crate::setup::SkillSetup;
+
+/// A skill as it was when the run began.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SkillSetup {
+    /// Its name, unique in the run.
+    pub name: String,
+    /// What it does and when to use it, bounded and in one line.
+    pub description: String,
+    /// Its folder as agents name it: relative to the project if it is inside, else absolute.
+    pub folder: String,
+    /// SHA-256 of all its files, in hex. A skill that changes during the run is not given any more.
+    pub digest: String,
+}
 
 /// The tool that returns the text of a skill.
 pub const SKILL: &str = "Skill";

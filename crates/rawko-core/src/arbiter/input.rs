@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::{AgentRole, Finding, Transitions, Verdict};
 use crate::facts::{BudgetFacts, CommandRun, DiffStat, OtherCheck, Proof, Standing};
+use crate::lost_work::LostWork;
 use crate::machine::{CommandFact, ExecutionEnd, ExecutionStatus, Plan};
-use crate::session::LostWork;
 
 /// The `agent` of an error before the first agent.
 pub(super) const ARBITER: &str = "arbiter";

@@ -8,37 +8,14 @@ use regex::Regex;
 use serde::Deserialize;
 
 use super::command::NOT_RUN;
+use super::command_run::{CheckResult, CommandRun};
 use super::test_report::{TestCounts, without_escapes};
-use super::verification::CommandRun;
 use crate::text::{truncate, without_digits};
 
 /// Failures that are kept. Lists of so many cannot be compared: they may have been cut.
 const MAX_FAILURES: usize = 200;
 /// Characters of one of them.
 const FAILURE_CHARS: usize = 200;
-
-/// The result of a check on one tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CheckResult {
-    /// It exited with 0.
-    Passed,
-    /// It found something.
-    Failed,
-    /// It could not run: a program or a module is missing, there is no network, it cannot write its files.
-    Unavailable,
-    /// It is a test runner that exited with 0 and ran no test.
-    NothingToRun,
-    /// It did not end in time.
-    TimedOut,
-}
-
-impl CheckResult {
-    /// Whether it looked at the tree and came to an end, so that it can be compared with itself on another tree.
-    #[must_use]
-    pub fn is_comparable(self) -> bool {
-        matches!(self, Self::Passed | Self::Failed)
-    }
-}
 
 impl CommandRun {
     /// A command that ended with `exit_code` and printed `whole`, of which `output` is kept.

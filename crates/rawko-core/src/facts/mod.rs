@@ -3,6 +3,7 @@
 
 mod check;
 mod command;
+mod command_run;
 mod runners;
 mod runs_later;
 mod shell;
@@ -13,15 +14,15 @@ mod verification;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use check::CheckResult;
 pub use command::{CommandEffect, CommandFact, CommandResult, OwnStatus};
+pub use command_run::{CheckResult, CommandRun};
 pub use runs_later::runs_later;
 pub use shell::ends_with_pipe;
 pub(crate) use shell::{
     Examined, are_same_checks, check_lines, checks_of, examine, runners_of, whole_suite_of,
 };
 pub use test_report::{RunnerSummary, TestCounts, parse_test_counts, summarize};
-pub use verification::{CommandRun, OtherCheck, Proof, Standing, Verification};
+pub use verification::{OtherCheck, Proof, Standing, Verification};
 
 /// The tool name under which a failed verification is reported.
 pub const VERIFY: &str = "verify";

@@ -6,7 +6,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::reference::{reference_key, referred_keys};
-use super::select::Memory;
+use super::stored::Memory;
 
 /// Who contradicts whom.
 #[derive(Debug, Clone)]

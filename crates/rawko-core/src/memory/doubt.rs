@@ -6,7 +6,7 @@
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Hir, HirKind, Look};
 
-use super::pattern::Reading;
+use super::reading::Reading;
 
 /// Words from which on a pattern is a sentence.
 const SENTENCE: usize = 3;

@@ -14,9 +14,10 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::literal::required_literals;
-use super::pattern::{Pattern, PatternMatch, Reading};
+use super::pattern::{Pattern, PatternMatch};
 use super::query::{Part, QueryTerms};
-use super::select::Memory;
+use super::reading::Reading;
+use super::stored::Memory;
 use super::words::{stem, words};
 
 /// What a word counts in each field.

@@ -24,11 +24,13 @@ pub mod extraction;
 mod feedback;
 mod glob;
 mod header;
+mod kept;
 mod literal;
 mod mention;
 mod pattern;
 mod pieces;
 mod query;
+mod reading;
 mod recalled;
 mod recipient;
 mod reference;
@@ -39,6 +41,7 @@ mod slug;
 mod sources;
 mod staleness;
 mod stop_words;
+mod stored;
 mod terms;
 pub mod words;
 
@@ -47,20 +50,22 @@ pub use extraction::{Draft, DraftKind};
 pub use feedback::{Feedback, Use, UseOutcome};
 pub use glob::PathGlob;
 pub use header::{CitedFile, Confirmation, Finding, Header, Kind, Severity};
-pub use pattern::{Pattern, PatternMatch, Reading};
+pub use kept::KeptMemory;
+pub use pattern::{Pattern, PatternMatch};
 pub use query::{Part, Query};
+pub use reading::Reading;
 pub use recalled::{MemoryUse, Recalled, RecalledMemory, Unmet};
 pub use recipient::{DEFAULT_MAX_INJECTED, Recipient, tag_key};
 pub use reference::{reference_key, referred_keys};
 pub use score::Score;
 pub use secret::holds_token;
 pub use select::{
-    Chosen, Contradiction, LeftOut, Memory, RankInput, Ranking, Reason, Selection, rank, shortlist_len,
-    superseded,
+    Chosen, Contradiction, LeftOut, RankInput, Ranking, Reason, Selection, rank, shortlist_len, superseded,
 };
 pub use slug::slug;
 pub use sources::learned_from;
 pub use staleness::{MAX_STALENESS, Staleness};
+pub use stored::Memory;
 pub use terms::Terms;
 
 #[cfg(test)]

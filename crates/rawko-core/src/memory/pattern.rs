@@ -13,6 +13,7 @@ use super::doubt::{doubt, is_everything, is_nothing};
 use super::glob;
 use super::pieces::Pieces;
 use super::query::{Line, Part, Query, QueryTerms};
+use super::reading::Reading;
 use super::words::{fold, is_stop_word, stem, words};
 use crate::text::truncate;
 
@@ -22,36 +23,6 @@ const SIZE_LIMIT: usize = 512 * 1024;
 const MAX_CHARS: usize = 1_000;
 /// Characters of a match that are shown.
 const MAX_FOUND: usize = 60;
-
-/// How a pattern is read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "camelCase")]
-pub enum Reading {
-    /// A regular expression, without regard to case.
-    Regex,
-    /// As it is written: it has an expression's syntax and is none, or too large a one.
-    Substring,
-    /// `*` any run, `?` one character, anywhere in the text.
-    Glob,
-    /// One word: the beginning of a word in the text.
-    Prefix,
-    /// Natural language: at least half of its content words occur.
-    Words,
-}
-
-impl Reading {
-    /// Its name.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Regex => "regular expression",
-            Self::Substring => "substring",
-            Self::Glob => "glob",
-            Self::Prefix => "beginning of a word",
-            Self::Words => "words",
-        }
-    }
-}
 
 /// A pattern, read.
 #[derive(Debug, Clone)]

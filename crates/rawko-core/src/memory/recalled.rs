@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use super::feedback::UseOutcome;
 use super::glob::means_file;
 use super::mention::{names_file, says_title};
-use super::select::{LeftOut, Reason};
 
 /// The memories' folder as texts may name it.
 const FOLDER: &str = ".rawko/memories/";
@@ -40,21 +39,6 @@ pub struct Unmet {
 }
 
 impl Unmet {
-    /// Of what was left out.
-    #[must_use]
-    pub fn of(left_out: &[LeftOut]) -> Self {
-        let mut unmet = Self::default();
-        for one in left_out {
-            match one.reason {
-                Reason::NoPlace { .. } => unmet.no_place += 1,
-                Reason::TooWeak if !one.matches.is_empty() => unmet.too_weak += 1,
-                Reason::TooUnimportant => unmet.too_unimportant += 1,
-                Reason::TooWeak | Reason::Expired { .. } | Reason::Superseded { .. } | Reason::NoMatch => {}
-            }
-        }
-        unmet
-    }
-
     /// Whether there are none.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::conflict::Conflicts;
 use super::evidence::{Evidence, Findings, search};
 use super::feedback::Feedback;
-use super::header::{Confirmation, Header};
+use super::header::Confirmation;
 use super::pattern::PatternMatch;
 use super::query::Query;
 use super::recalled::Unmet;
@@ -21,7 +21,7 @@ use super::recipient::Recipient;
 use super::reference::{reference_key, referred_keys};
 use super::score::Score;
 use super::staleness::Staleness;
-use super::terms::Terms;
+use super::stored::Memory;
 use crate::Timestamp;
 
 /// Most memories that are put beside one that they contradict.
@@ -31,26 +31,6 @@ const MAX_NAMED: usize = 4;
 /// Least memories whose files are looked at.
 const MIN_SHORTLIST: usize = 20;
 
-/// A memory without its body.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Memory {
-    /// Its path below the memories' folder, with `/` between the parts.
-    pub path: String,
-    /// Its front matter.
-    pub header: Header,
-    /// The words of all of it.
-    pub terms: Terms,
-}
-
-impl Memory {
-    /// The memory at `path` with this front matter and body.
-    #[must_use]
-    pub fn new(path: &str, header: Header, body: &str) -> Self {
-        let terms = Terms::of(&header, body);
-        Self { path: path.to_owned(), header, terms }
-    }
-}
-
 /// What selection depends on besides memories, query and agent.
 #[derive(Debug, Clone, Default)]
 pub struct RankInput {
@@ -58,6 +38,23 @@ pub struct RankInput {
     pub feedback: BTreeMap<String, Feedback>,
     /// The instant of the selection.
     pub now: Timestamp,
+}
+
+impl Unmet {
+    /// Of what was left out.
+    #[must_use]
+    pub fn of(left_out: &[LeftOut]) -> Self {
+        let mut unmet = Self::default();
+        for one in left_out {
+            match one.reason {
+                Reason::NoPlace { .. } => unmet.no_place += 1,
+                Reason::TooWeak if !one.matches.is_empty() => unmet.too_weak += 1,
+                Reason::TooUnimportant => unmet.too_unimportant += 1,
+                Reason::TooWeak | Reason::Expired { .. } | Reason::Superseded { .. } | Reason::NoMatch => {}
+            }
+        }
+        unmet
+    }
 }
 
 /// Memories that may be given, best first, and those that may not.

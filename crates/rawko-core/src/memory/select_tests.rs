@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::memory::Header;
 
 const NOW: Timestamp = Timestamp(1_769_160_600_000);
 const DAY: u64 = 86_400_000;

@@ -1,7 +1,8 @@
 //! What is searched of a memory: the stems of its words.
 
 use super::header::Header;
-use super::pattern::{Pattern, Reading};
+use super::pattern::Pattern;
+use super::reading::Reading;
 use super::words::{is_stop_word, stem, words};
 
 /// Most bytes of a body whose words count. What is longer is a document, not a memory.

@@ -8,13 +8,15 @@
 //! Figures are list prices in US dollars per million tokens for the plain service tier with five-minute cache writes,
 //! and windows without any beta.
 
+mod price;
+
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::cost::Price;
+pub use price::{LongPrompt, Price};
 
 /// Facts about a model. An absent field is unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

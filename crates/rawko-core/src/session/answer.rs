@@ -6,7 +6,7 @@ use super::effect::TimerPurpose;
 use crate::approval::Approval;
 use crate::error::ErrorInfo;
 use crate::facts::{TreeInspection, Verification};
-use crate::memory::Recalled;
+use crate::memory::{KeptMemory, Recalled};
 use crate::message::{Message, StopReason};
 use crate::tool::ToolOutcome;
 use crate::usage::Usage;
@@ -167,25 +167,4 @@ impl OpenEffect {
             A::EffectLost => true,
         }
     }
-}
-
-/// What happened to a memory that was to be kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "as", rename_all = "snake_case")]
-pub enum KeptMemory {
-    /// A new file.
-    Written {
-        /// Its path below the folder of memories.
-        path: String,
-    },
-    /// It was known already; this was recorded with the memory that has it.
-    NotedOn {
-        /// The path of that memory.
-        path: String,
-    },
-    /// It was not kept.
-    Refused {
-        /// The reason, for people.
-        message: String,
-    },
 }

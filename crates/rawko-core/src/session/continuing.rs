@@ -7,7 +7,6 @@
 
 use std::collections::BTreeMap;
 
-use super::Reaction;
 use super::effect::TimerPurpose;
 use super::failing::FailingCalls;
 use super::ledger::Ledger;
@@ -16,6 +15,7 @@ use super::open_effects::OpenEffects;
 use super::outcome::{EndedTask, LimitKind, Outcome, Status};
 use super::phase::asking;
 use super::prefix::SentPrefixes;
+use super::reaction::Reaction;
 use super::run::RunState;
 use super::task_state::TaskState;
 use crate::agent::execution::Execution;

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::event::EffectId;
 use super::outcome::Outcome;
 use crate::approval::ApprovalQuestion;
 use crate::conversation::ConversationId;
+use crate::effect_id::EffectId;
 use crate::integrity::ChangedChecks;
 use crate::memory::Draft;
 use crate::message::ToolCall;

@@ -8,21 +8,11 @@ use serde_json::{Map, Value};
 use super::answer::EffectAnswer;
 use super::lost::Lost;
 use super::outcome::EndedTask;
-use super::steering::Override;
+use crate::effect_id::EffectId;
 use crate::facts::TreeInspection;
 use crate::setup::{AgentSetup, RunLimits, Setup, VerifySetup};
 use crate::time::Timestamp;
-
-/// Number of an effect within a session, from 1. The event that answers an effect names it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct EffectId(pub u64);
-
-impl std::fmt::Display for EffectId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "e{}", self.0)
-    }
-}
+use crate::user_override::Override;
 
 /// An event with its time: the only source of time in the core.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -28,6 +28,7 @@ mod outcome;
 mod pause;
 mod phase;
 mod prefix;
+mod reaction;
 mod run;
 mod spend;
 mod stagnation;
@@ -37,21 +38,22 @@ mod task_state;
 mod tree;
 mod user_input;
 
-pub use answer::{EffectAnswer, KeptMemory};
+pub use answer::EffectAnswer;
 pub use effect::{Effect, TimerPurpose};
-pub use event::{EffectId, Event, Stamped};
+pub use event::{Event, Stamped};
 pub use exchange::{ArbiterExchange, CheckedAnswer, more_room};
 pub use guard::GUARD_RULE;
 pub use lost::{Lost, LostJob, LostWork};
 pub use outcome::{EndedTask, LimitKind, Outcome, Status};
 pub use phase::{PhaseKind, phase_diagram};
+pub use reaction::Reaction;
 pub use spend::{SharedSpend, SoFar};
-pub use steering::Override;
 
 pub use crate::conversation::{ConversationId, ConversationLog};
+pub use crate::effect_id::EffectId;
+pub use crate::memory::KeptMemory;
 pub use crate::note::{Compaction, DecisionPoint, DecisionRecord, DecisionSource, Note, PrefixChange};
-
-use std::collections::BTreeMap;
+pub use crate::user_override::Override;
 
 use crate::approval::ApprovalQuestion;
 use crate::arbiter::ArbiterQuestion;
@@ -59,7 +61,6 @@ use crate::error::ErrorInfo;
 use crate::facts::BudgetFacts;
 use crate::machine::{Context, State};
 use crate::message::ToolCall;
-use crate::request::ModelRequest;
 use crate::setup::Setup;
 use crate::time::Timestamp;
 use crate::usage::Usage;
@@ -71,19 +72,6 @@ use run::RunState;
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Session {
     run: Option<RunState>,
-}
-
-/// The result of applying one event.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Reaction {
-    /// The effects to perform, in this order.
-    pub effects: Vec<Effect>,
-    /// The notes to report, in this order.
-    pub notes: Vec<Note>,
-    /// The request of each `CallModel` among the effects.
-    pub requests: BTreeMap<EffectId, ModelRequest>,
-    /// Whether the event had no meaning here; nothing changed then.
-    pub ignored: bool,
 }
 
 impl Session {

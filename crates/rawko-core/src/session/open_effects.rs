@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::answer::{EffectAnswer, OpenEffect};
-use super::event::EffectId;
+use crate::effect_id::EffectId;
 
 /// Effects that were issued and neither answered nor abandoned.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -8,8 +8,9 @@ use super::answer::{EffectAnswer, OpenEffect};
 use super::effect::TimerPurpose;
 use super::ledger::Ledger;
 use super::phase::{ExecutionStage, RunPhase};
+use super::reaction::Reaction;
 use super::run::RunState;
-use super::{EffectId, Reaction};
+use crate::effect_id::EffectId;
 use crate::note::Note;
 use crate::time::Timestamp;
 

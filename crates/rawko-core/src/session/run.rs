@@ -3,13 +3,15 @@
 
 use super::answer::{EffectAnswer, OpenEffect};
 use super::effect::{Effect, TimerPurpose};
+use super::event::Event;
 use super::ledger::Ledger;
 use super::pause::HeldAnswer;
 use super::phase::verifying::Verifying;
 use super::phase::{FollowUp, RunPhase};
+use super::reaction::Reaction;
 use super::steering::decided_unasked;
-use super::{EffectId, Event, Reaction};
 use crate::agent::execution::Execution;
+use crate::effect_id::EffectId;
 use crate::facts::TreeInspection;
 use crate::machine::{Decision, MachineEffect, MachineEvent, State};
 use crate::note::{DecisionPoint, Note};

@@ -14,8 +14,9 @@ pub use shared::{SharedSpend, SoFar};
 
 use std::collections::BTreeMap;
 
-use super::{EffectId, Reaction};
+use super::reaction::Reaction;
 use crate::cost::{Price, PriceTable};
+use crate::effect_id::EffectId;
 use crate::note::Note;
 use crate::request::{ModelRequest, Purpose};
 use crate::setup::Setup;

@@ -3,65 +3,22 @@
 //!
 //! Each command is an event. What has no meaning in the present state changes nothing, and the note says why.
 
-use serde::{Deserialize, Serialize};
-
-use super::Reaction;
 use super::guard::GUARD_RULE;
 use super::ledger::Ledger;
+use super::reaction::Reaction;
 use super::run::{RunState, forced};
 use crate::agent::execution::Execution;
 use crate::machine::{Decision, MachineEvent, State};
 use crate::note::{DecisionPoint, DecisionRecord, DecisionSource, Note};
 use crate::text::{keep_ends, truncate};
 use crate::usage::Usage;
+use crate::user_override::Override;
 
 /// Bytes of one message of the user that agents are shown.
 const SAID_BYTES: usize = 16 * 1024;
 /// The messages that the arbiter is shown, and how many characters of each.
 const SHOWN_TO_ARBITER: usize = 5;
 const ARBITER_CHARS: usize = 1_000;
-
-/// A command of the user to a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub enum Override {
-    /// This agent works now.
-    ForceAgent {
-        /// Its name.
-        agent: String,
-    },
-    /// Skip the plan's current step.
-    SkipStep,
-    /// The same agent works again, in a new conversation.
-    Retry,
-    /// Let what is under way end, and begin nothing new.
-    Pause,
-    /// End the pause.
-    Go,
-    /// Begin the task anew: what was planned, done and said is forgotten. Files, spending and limits stay.
-    Reset,
-    /// Tell the agent that works, or the next one, and the arbiter.
-    Say {
-        /// The user's words.
-        text: String,
-    },
-}
-
-impl Override {
-    /// The word for it, as `rawko steer` takes it.
-    #[must_use]
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::ForceAgent { .. } => "force",
-            Self::SkipStep => "skip",
-            Self::Retry => "retry",
-            Self::Pause => "pause",
-            Self::Go => "go",
-            Self::Reset => "reset",
-            Self::Say { .. } => "say",
-        }
-    }
-}
 
 /// What the user has said during a task.
 #[derive(Debug, Clone, Default, PartialEq)]

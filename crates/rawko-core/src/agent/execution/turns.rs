@@ -5,7 +5,6 @@ use super::written_call::written_call;
 use super::{AllowedCall, Execution, ExecutionStep, Judgement};
 use crate::agent::prompt;
 use crate::error::{ErrorCode, ErrorInfo};
-use crate::hosted;
 use crate::machine::{ExecutionEnd, Plan};
 use crate::message::{Content, Message, StopReason, ToolCall};
 use crate::note::Note;
@@ -34,7 +33,7 @@ impl Execution {
         self.record.turn(message.text());
         let message = message.or_placeholder();
         let calls: Vec<ToolCall> = message.tool_calls().cloned().collect();
-        notes.extend(hosted::notes(&self.agent, &message));
+        notes.extend(Note::of_hosted_calls(&self.agent, &message));
         self.dialogue.answered(message, usage);
         if stop_reason == StopReason::Refusal {
             let words = format!("The model declined to answer. {}", self.record.last_text());

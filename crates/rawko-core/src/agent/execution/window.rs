@@ -11,10 +11,10 @@ use crate::agent::compaction::{
     cut_results, summarised, tail, transcript, trim_results, without_unbound_thinking,
 };
 use crate::agent::prompt;
+use crate::agent::shortening::Compaction;
 use crate::conversation::{ConversationId, ConversationLog, weight};
 use crate::machine::Plan;
 use crate::message::Message;
-use crate::note::Compaction;
 use crate::setup::ModelChoice;
 use crate::text::keep_ends;
 use crate::usage::Usage;

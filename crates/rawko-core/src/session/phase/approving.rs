@@ -4,10 +4,10 @@ use super::{ExecutionStage, FollowUp, executing};
 use crate::agent::execution::{Execution, ExecutionStep, Unapproved};
 use crate::approval::{Approval, ApprovalQuestion};
 use crate::note::Note;
-use crate::session::Reaction;
 use crate::session::answer::OpenEffect;
 use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
+use crate::session::reaction::Reaction;
 use crate::time::Timestamp;
 
 /// A call that waits for a person.

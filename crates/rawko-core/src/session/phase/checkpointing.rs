@@ -3,10 +3,10 @@
 use super::{ExecutionStage, FollowUp, tools};
 use crate::agent::execution::{AllowedCall, Execution};
 use crate::note::Note;
-use crate::session::Reaction;
 use crate::session::answer::OpenEffect;
 use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
+use crate::session::reaction::Reaction;
 use crate::tool::ToolAccess;
 
 /// Whether the tree must be saved before `calls` run.

@@ -12,10 +12,10 @@ use crate::error::{ErrorCode, ErrorInfo};
 use crate::machine::{AgentResult, Conversation, ExecutionEnd, MachineEvent};
 use crate::memory::Recalled;
 use crate::note::Note;
-use crate::session::Reaction;
 use crate::session::effect::TimerPurpose;
 use crate::session::ledger::Ledger;
 use crate::session::loop_detector::Alarm;
+use crate::session::reaction::Reaction;
 use crate::setup::AgentSetup;
 
 /// The agent `name` begins, or continues the conversation of `previous`.

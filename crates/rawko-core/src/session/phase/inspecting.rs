@@ -5,10 +5,10 @@ use super::{ExecutionStage, FollowUp};
 use crate::agent::execution::Execution;
 use crate::facts::TreeInspection;
 use crate::machine::AgentResult;
-use crate::session::Reaction;
 use crate::session::answer::OpenEffect;
 use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
+use crate::session::reaction::Reaction;
 
 /// Has the tree compared, or compared again.
 pub(super) fn ask(

@@ -6,10 +6,10 @@ use crate::agent::execution::Execution;
 use crate::machine::{ExecutionFacts, ExecutionStatus};
 use crate::memory::{MemoryUse, Query, Recalled, UseOutcome};
 use crate::note::Note;
-use crate::session::Reaction;
 use crate::session::answer::OpenEffect;
 use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
+use crate::session::reaction::Reaction;
 
 /// An agent that waits for its memories.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,10 +9,10 @@
 
 use super::{FollowUp, RunPhase};
 use crate::error::{ErrorCode, ErrorInfo};
-use crate::session::Reaction;
 use crate::session::answer::OpenEffect;
 use crate::session::effect::TimerPurpose;
 use crate::session::ledger::Ledger;
+use crate::session::reaction::Reaction;
 use crate::time::Timestamp;
 
 /// How often an answer is asked for that is cut off every time.

@@ -11,8 +11,8 @@ use crate::error::{ErrorCode, ErrorInfo};
 use crate::message::StopReason;
 use crate::note::Note;
 use crate::request::{Purpose, ToolChoice};
-use crate::session::Reaction;
 use crate::session::ledger::Ledger;
+use crate::session::reaction::Reaction;
 use crate::session::spend::BudgetRefusal;
 
 /// Makes room in the agent's conversation, then asks the turn. `refusal` is the provider's, if it refused the turn.

@@ -2,10 +2,10 @@
 
 use super::{ExecutionStage, FollowUp, RunPhase, executing};
 use crate::agent::execution::{AllowedCall, Execution, Permit, has_run, unknown_outcome};
-use crate::session::Reaction;
 use crate::session::answer::OpenEffect;
 use crate::session::effect::Effect;
 use crate::session::ledger::Ledger;
+use crate::session::reaction::Reaction;
 use crate::tool::{ToolAccess, ToolOutcome};
 
 /// Runs `calls`.

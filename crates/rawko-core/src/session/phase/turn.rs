@@ -7,8 +7,8 @@ use crate::error::{ErrorCode, ErrorInfo};
 use crate::message::ToolCall;
 use crate::policy::{self, CallContext, Permission};
 use crate::request::Purpose;
-use crate::session::Reaction;
 use crate::session::ledger::Ledger;
+use crate::session::reaction::Reaction;
 use crate::session::spend::BudgetRefusal;
 use crate::setup::{AgentSetup, Setup};
 
