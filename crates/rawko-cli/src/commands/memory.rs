@@ -76,13 +76,13 @@ pub(crate) fn run(workspace: &Workspace, arguments: &MemoryArgs) -> Result<Exit,
         return Err(refused(&store, WriteError::Folder(Box::new(obstacle))));
     }
     match action {
-        MemoryCommand::List(output) => list::list(workspace, &store, output.json, arguments.user),
+        MemoryCommand::List(output) => list::list(workspace, &store, output.json),
         MemoryCommand::Show { name, output } => match (name.strip_prefix(OF_USER), store.user()) {
             (Some(own), Some(user)) => show::show(workspace, user, own, output.json),
             _ => show::show(workspace, &store, name, output.json),
         },
         MemoryCommand::Match(arguments) => matching::run(workspace, &store, arguments),
-        MemoryCommand::Add(new) => add::add(workspace, &store, new, arguments.user),
+        MemoryCommand::Add(new) => add::add(workspace, &store, new),
         MemoryCommand::Check(output) => check::check(workspace, &store, output.json),
         MemoryCommand::Stats(output) => stats::stats(workspace, &store, output.json),
         MemoryCommand::Retire(arguments) => retire::retire(workspace, &store, arguments),

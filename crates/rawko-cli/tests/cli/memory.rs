@@ -364,6 +364,8 @@ fn hints_about_the_users_own_memories_work_when_typed() {
     place.rawko(&add).ends(0);
     place.rawko(&add).ends(1).complains(&["read it: rawko memory --user show ports.md"]);
     place.rawko(&["memory", "--user", "show", "ports.md"]).ends(0).says(&["It is 7070."]);
+    let keep = place.rawko(&["memory", "--user", "keep", "ports.md"]).ends(2);
+    keep.complains(&["not proposed", "`rawko memory --user keep` lists"]);
     place.rawko(&["memory", "retire", "user:ports.md"]).ends(2).complains(&["give --user"]);
     let odd = ["memory", "--user", "add", "--title", "Odd", "--when-to-use", "a(b", "--body", "x"];
     let hint = place.rawko(&odd).ends(0).err.lines().last().unwrap_or_default().to_owned();

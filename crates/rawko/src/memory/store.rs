@@ -15,7 +15,6 @@ use rawko_core::memory::{
     Feedback, Memory, Query, RankInput, Reason, Recipient, Selection, Use, rank, reference_key,
     referred_keys, shortlist_len,
 };
-
 use rustix::io::Errno;
 
 use super::feedback;
@@ -212,8 +211,9 @@ impl MemoryStore {
         Recall { selection, block, total: own.memories.len() + users.memories.len(), reports }
     }
 
-    /// The user's own, with paths that say so.
-    fn users(&self) -> Inventory {
+    /// The user's own that agents are given, with paths that say so.
+    #[must_use]
+    pub fn users(&self) -> Inventory {
         let mut users = self.user.as_ref().map(|user| user.inventory()).unwrap_or_default();
         for path in users.memories.iter_mut().map(|memory| &mut memory.path) {
             path.insert_str(0, super::OF_USER);

@@ -73,12 +73,7 @@ enum KindWord {
 }
 
 /// Writes a new memory.
-pub(super) fn add(
-    workspace: &Workspace,
-    store: &MemoryStore,
-    arguments: &AddArgs,
-    is_users: bool,
-) -> Result<Exit, Failure> {
+pub(super) fn add(workspace: &Workspace, store: &MemoryStore, arguments: &AddArgs) -> Result<Exit, Failure> {
     let project = workspace.project()?;
     let mut new = NewMemory::new(
         &arguments.title,
@@ -114,11 +109,13 @@ pub(super) fn add(
     }
     // What takes the place of another may well say nearly the same.
     let force = arguments.force || !arguments.supersedes.is_empty();
-    if !is_users && let Some(trusted) = workspace.records() {
+    if !store.is_of_user()
+        && let Some(trusted) = workspace.records()
+    {
         // Without the record the memory needs trust, as those of others do.
         let _ = trusted.begin_memories(&project);
     }
-    let begins = !is_users && !store.folder().is_dir();
+    let begins = !store.is_of_user() && !store.folder().is_dir();
     let path = store.add(&new, force).map_err(|error| refused(store, error))?;
     let file = place(store, &path);
     let problems: Vec<Value> =

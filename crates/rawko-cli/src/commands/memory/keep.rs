@@ -4,7 +4,7 @@ use clap::Args;
 use rawko::memory::MemoryStore;
 use serde_json::json;
 
-use super::lookup::{find, refused};
+use super::lookup::{command, find, refused};
 use super::shown::header_json;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -35,7 +35,7 @@ pub(super) fn keep(
         let path = find(store, name)?.path;
         if !proposed.iter().any(|memory| memory.path == path) {
             return Err(Failure::usage(format!("`{path}` is not proposed, or not given any more"))
-                .with_hint("without a name, `rawko memory keep` lists what is proposed"));
+                .with_hint(format!("without a name, `{} keep` lists what is proposed", command(store))));
         }
         named.push(path);
     }
@@ -60,7 +60,7 @@ pub(super) fn keep(
         }
         text.push_str(&match left.len() {
             0 => "no proposed memories are left\n".to_owned(),
-            count => format!("{count} proposed: rawko memory keep NAME, or rawko memory retire NAME\n"),
+            count => format!("{count} proposed: {0} keep NAME, or {0} retire NAME\n", command(store)),
         });
         text
     })?;

@@ -1,6 +1,6 @@
 //! `rawko memory list`.
 
-use rawko::memory::{Inventory, MemoryStore, OF_USER};
+use rawko::memory::{Inventory, MemoryStore};
 use rawko_core::memory::{Confirmation, Memory, superseded};
 use serde_json::{Value, json};
 
@@ -14,21 +14,12 @@ use crate::workspace::Workspace;
 const TITLE_CHARS: usize = 60;
 
 /// Lists the memories.
-pub(super) fn list(
-    workspace: &Workspace,
-    store: &MemoryStore,
-    as_json: bool,
-    is_users: bool,
-) -> Result<Exit, Failure> {
+pub(super) fn list(workspace: &Workspace, store: &MemoryStore, as_json: bool) -> Result<Exit, Failure> {
     let Inventory { mut memories, mut reports } = store.inventory();
-    let of_project = if is_users { 0 } else { memories.len() };
-    if let Some(user) = store.user() {
-        let mut own = user.inventory();
-        own.memories.iter_mut().for_each(|memory| memory.path.insert_str(0, OF_USER));
-        own.reports.iter_mut().for_each(|report| report.path.insert_str(0, OF_USER));
-        memories.extend(own.memories);
-        reports.extend(own.reports);
-    }
+    let of_project = if store.is_of_user() { 0 } else { memories.len() };
+    let users = store.users();
+    memories.extend(users.memories);
+    reports.extend(users.reports);
     let source = |at: usize| if at < of_project { "project" } else { "user" };
     let (now, superseded) = (Clock::local().now(), superseded(&memories));
     let state = |memory: &Memory| match (superseded.contains_key(&*memory.path), memory.header.expires_at) {

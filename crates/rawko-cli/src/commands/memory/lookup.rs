@@ -16,7 +16,7 @@ pub(super) fn place(store: &MemoryStore, path: &str) -> String {
 }
 
 /// How a command for this store begins.
-fn command(store: &MemoryStore) -> &'static str {
+pub(super) fn command(store: &MemoryStore) -> &'static str {
     if store.is_of_user() { "rawko memory --user" } else { "rawko memory" }
 }
 

@@ -6,7 +6,7 @@ use rawko_core::agent::Importance;
 use rawko_core::memory::{Header, Kind};
 use serde_json::{Value, json};
 
-use super::lookup::place;
+use super::lookup::{command, place};
 use crate::output::{clean_line, or_dash};
 use crate::workspace::Workspace;
 
@@ -25,9 +25,9 @@ pub(super) fn warn(workspace: &Workspace, store: &MemoryStore, reports: &[Report
             lines.push((format!("{place}: {}", one.message), one.help.clone()));
         }
         many => {
-            let is_users = store.is_of_user() || many.iter().all(|one| one.path.starts_with(OF_USER));
-            let check = if is_users { "rawko memory --user check" } else { "rawko memory check" };
-            lines.push((format!("{} findings in the files of memories", many.len()), check.to_owned()));
+            let users = store.user().filter(|_| many.iter().all(|one| one.path.starts_with(OF_USER)));
+            let check = format!("{} check", command(users.unwrap_or(store)));
+            lines.push((format!("{} findings in the files of memories", many.len()), check));
         }
     }
     for (line, hint) in lines {
