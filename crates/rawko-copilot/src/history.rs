@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_session_is_told_the_conversation() {
+    fn a_new_session_gets_the_conversation() {
         let mut all = conversation();
         assert_eq!(first_message(&all[..1]), "Do it.");
         let text = first_message(&all);

@@ -130,8 +130,8 @@ mod tests {
     #[test]
     fn the_arbiter_sees_a_beginning_of_bounded_length() {
         let given: Vec<Attachment> = (0..30).map(|n| text(&format!("f{n}"), &"é".repeat(10_000))).collect();
-        let told = for_arbiter(&given);
-        assert!(told.chars().count() < 2 * ARBITER_CHARS + ARBITER_NAMES * 120, "{}", told.chars().count());
-        assert!(told.contains("f0") && told.ends_with("And 10 more."), "{told}");
+        let text = for_arbiter(&given);
+        assert!(text.chars().count() < 2 * ARBITER_CHARS + ARBITER_NAMES * 120, "{}", text.chars().count());
+        assert!(text.contains("f0") && text.ends_with("And 10 more."), "{text}");
     }
 }

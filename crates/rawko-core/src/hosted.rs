@@ -169,12 +169,12 @@ mod tests {
     }
 
     #[test]
-    fn people_are_told_of_calls_and_results() {
-        let told = crate::note::Note::of_hosted_calls("planner", &message(vec![call("a"), result("a")]));
-        let told = serde_json::to_value(told).unwrap();
-        assert_eq!(told[0]["type"], "tool_called");
-        assert_eq!(told[0]["rule"], "run by the provider");
-        assert_eq!(told[1]["outcome"]["content"], "1. T");
+    fn calls_and_results_become_notes() {
+        let notes = crate::note::Note::of_hosted_calls("planner", &message(vec![call("a"), result("a")]));
+        let notes = serde_json::to_value(notes).unwrap();
+        assert_eq!(notes[0]["type"], "tool_called");
+        assert_eq!(notes[0]["rule"], "run by the provider");
+        assert_eq!(notes[1]["outcome"]["content"], "1. T");
     }
 
     #[test]

@@ -162,7 +162,7 @@ fn check_not_asked(setup: Setup, command: &str) {
 }
 
 #[test]
-fn nobody_is_asked_for_what_is_denied_or_where_nobody_wants_it() {
+fn denied_calls_are_not_asked_for_and_nothing_is_where_asking_is_off() {
     check_not_asked(asking(&[]), "make");
     check_not_asked(asking(&[Ask::Hosts, Ask::Paths]), "make");
     // A blocked pattern wins, and what is not understood cannot be judged by a person either.

@@ -392,7 +392,7 @@ fn what_a_failed_call_used_counts() {
 }
 
 #[test]
-fn a_call_that_nobody_waits_for_any_more_is_paid_for() {
+fn an_abandoned_call_is_paid_for() {
     let mut bench = Bench::start(setup(|setup| setup.limits.max_tokens = Some(100_000)));
     bench.select("developer");
     let prompt = estimate(&mut bench);

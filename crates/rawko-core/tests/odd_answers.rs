@@ -84,7 +84,7 @@ fn a_text_that_was_cut_off_goes_on() {
 }
 
 /// What the model reads about a call whose arguments end in the middle.
-fn told_of_half_a_call(stop: StopReason) -> String {
+fn answer_to_half_a_call(stop: StopReason) -> String {
     let mut bench = developer();
     let half = ToolCall {
         id: "c".into(),
@@ -101,9 +101,9 @@ fn told_of_half_a_call(stop: StopReason) -> String {
 
 #[test]
 fn a_call_that_was_cut_off_is_not_run_and_is_to_be_smaller() {
-    let cut = told_of_half_a_call(StopReason::MaxTokens);
+    let cut = answer_to_half_a_call(StopReason::MaxTokens);
     assert!(cut.contains("cut off at the response limit") && cut.contains("in smaller pieces"), "{cut}");
     assert!(cut.contains("What arrived: {\"file_path\": \"a"), "{cut}");
-    let broken = told_of_half_a_call(StopReason::ToolUse);
+    let broken = answer_to_half_a_call(StopReason::ToolUse);
     assert!(broken.contains("not valid JSON") && !broken.contains("cut off"), "{broken}");
 }

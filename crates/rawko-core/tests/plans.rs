@@ -59,7 +59,7 @@ fn the_step_at_hand_is_named_beside_the_whole_plan() {
 }
 
 #[test]
-fn whoever_plans_anew_keeps_what_is_finished() {
+fn planning_anew_keeps_finished_steps() {
     let mut bench = first_step_done();
     bench.reply(vec![report("success")]);
     bench.select("planner");

@@ -111,9 +111,9 @@ fn alarms(bench: &Bench) -> Vec<String> {
         _ => None,
     });
     let conversation = format!("{:?}", bench.session);
-    let told = ["This run has made no progress", "nothing changed in between"];
-    let told = told.into_iter().filter(|words| conversation.contains(words)).map(str::to_owned);
-    warned.chain(told).collect()
+    let said = ["This run has made no progress", "nothing changed in between"];
+    let said = said.into_iter().filter(|words| conversation.contains(words)).map(str::to_owned);
+    warned.chain(said).collect()
 }
 
 #[track_caller]

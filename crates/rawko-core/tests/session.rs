@@ -154,7 +154,7 @@ fn another_provider_takes_over_where_one_is_configured() {
 }
 
 #[test]
-fn turns_are_limited_and_the_agent_is_told() {
+fn turns_are_limited_and_the_agent_is_warned() {
     let mut bench = Bench::start(setup());
     bench.select("planner");
     for turn in 1..=4 {

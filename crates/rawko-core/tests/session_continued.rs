@@ -351,7 +351,7 @@ fn each_task_has_what_was_given_with_it() {
 }
 
 #[test]
-fn who_runs_beside_is_told_once_and_named_at_the_end_of_that_task() {
+fn a_session_in_the_same_folder_is_reported_once_and_named_in_the_outcome() {
     let mut bench = Bench::start(setup());
     let beside = || Event::RanBeside { sessions: vec!["other".into()] };
     let reaction = bench.give(beside());

@@ -176,7 +176,7 @@ fn a_verification_that_fails_at_the_limit_ends_limited() {
 }
 
 #[test]
-fn nobody_is_waited_for_when_a_run_is_cancelled_during_its_verification() {
+fn a_run_that_is_cancelled_during_its_verification_waits_for_nothing() {
     let mut bench = Bench::start(verifying());
     bench.select("developer");
     bench.report("success");
@@ -289,7 +289,7 @@ fn the_same_command_for_ever_ends_the_turn_and_then_the_run() {
 }
 
 #[test]
-fn the_agent_is_told_that_it_repeats_itself() {
+fn the_agent_is_warned_that_it_repeats_itself() {
     let mut bench = Bench::start(setup());
     bench.select("developer");
     for times in 1..=3 {

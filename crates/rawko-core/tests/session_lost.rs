@@ -93,22 +93,22 @@ fn an_agent_that_begins_anew_hears_of_its_jobs_in_the_opening_and_once() {
 }
 
 #[test]
-fn lost_work_is_told_to_the_arbiter_and_to_each_new_conversation() {
+fn lost_work_is_reported_to_the_arbiter_and_to_each_new_conversation() {
     let mut bench = Bench::start(setup());
     resume(&mut bench, work());
-    let told = |bench: &Bench| {
+    let is_reported = |bench: &Bench| {
         let asked = bench.asked();
         ["after its record 12", "Write: a.txt", "Bash: make", "and 3 more"]
             .iter()
             .all(|words| asked.contains(words))
     };
-    assert!(told(&bench), "{}", bench.asked());
+    assert!(is_reported(&bench), "{}", bench.asked());
     bench.select("planner");
-    assert!(told(&bench), "{}", bench.asked());
+    assert!(is_reported(&bench), "{}", bench.asked());
     bench.report("success");
-    assert!(told(&bench), "{}", bench.asked());
+    assert!(is_reported(&bench), "{}", bench.asked());
     bench.select("developer");
-    assert!(told(&bench), "{}", bench.asked());
+    assert!(is_reported(&bench), "{}", bench.asked());
     assert!(warnings(&bench)[0].contains("the work after record 12 was lost"), "{:?}", warnings(&bench));
     bench.report("success");
     bench.decide(json!({"decision": "COMPLETE", "summary": "done", "reason": "r"}));
@@ -116,7 +116,7 @@ fn lost_work_is_told_to_the_arbiter_and_to_each_new_conversation() {
 }
 
 #[test]
-fn lost_work_is_told_in_the_middle_of_a_conversation() {
+fn lost_work_is_reported_in_the_middle_of_a_conversation() {
     let mut bench = Bench::start(setup());
     bench.select("developer");
     bench.reply(vec![call("1", "Read", json!({"file_path": "a"}))], StopReason::ToolUse);
@@ -129,7 +129,7 @@ fn lost_work_is_told_in_the_middle_of_a_conversation() {
 }
 
 #[test]
-fn jobs_that_ended_with_a_task_are_told_in_the_next_and_the_tasks_before_are_in_its_outcome() {
+fn jobs_that_ended_with_a_task_are_reported_in_the_next_whose_outcome_has_the_earlier_tasks() {
     let mut bench = Bench::start(setup());
     bench.select("developer");
     bench.report("success");

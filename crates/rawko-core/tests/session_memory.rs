@@ -55,7 +55,7 @@ fn complete() -> Value {
 }
 
 #[test]
-fn memories_stand_at_the_end_of_the_system_prompt_and_what_helped_is_told() {
+fn memories_end_the_system_prompt_and_their_use_is_reported() {
     let mut plain = Bench::start(setup());
     plain.select("developer");
     let before = system(&plain);
@@ -193,7 +193,7 @@ fn uses(notes: &[Note]) -> Vec<(&str, bool)> {
 }
 
 /// The developer has worked with its memories; each following case has a session of its own.
-fn behind_one_execution(setup: Setup) -> Bench {
+fn after_one_execution(setup: Setup) -> Bench {
     let mut bench = Bench::start(setup);
     bench.select("developer");
     recall(&mut bench, recalled());
@@ -223,7 +223,7 @@ fn what_one_execution_was_given_is_never_another_ones() {
     };
 
     // The agent is removed before its conversation continues.
-    let mut bench = behind_one_execution(with_memory(false));
+    let mut bench = after_one_execution(with_memory(false));
     without(&mut bench, "developer");
     bench.decide(json!({"decision": "CONTINUE", "reason": "r"}));
     failed(&bench);
@@ -232,7 +232,7 @@ fn what_one_execution_was_given_is_never_another_ones() {
     let mut setup = with_memory(false);
     let developer = setup.agents.get_mut("developer").unwrap();
     developer.config.budget = serde_json::from_value(json!({"maxIterations": 1})).unwrap();
-    let mut bench = behind_one_execution(setup);
+    let mut bench = after_one_execution(setup);
     bench.give(Event::OverrideRequested {
         command: Override::ForceAgent { agent: "developer".into() },
         request: None,
@@ -241,7 +241,7 @@ fn what_one_execution_was_given_is_never_another_ones() {
     failed(&bench);
 
     // It is removed when its memories arrive.
-    let mut bench = behind_one_execution(with_memory(false));
+    let mut bench = after_one_execution(with_memory(false));
     retry(&mut bench);
     without(&mut bench, "planner");
     recall(&mut bench, recalled());
@@ -249,14 +249,14 @@ fn what_one_execution_was_given_is_never_another_ones() {
     assert!(!bench.notes.iter().any(|note| matches!(note, Note::MemoriesRecalled { .. })));
 
     // It has its memories, and its model does not answer.
-    let mut bench = behind_one_execution(with_memory(false));
+    let mut bench = after_one_execution(with_memory(false));
     retry(&mut bench);
     recall(&mut bench, recalled());
     bench.fail_model(ErrorCode::InvalidRequest);
     failed(&bench);
 
     // It has none of its own.
-    let mut bench = behind_one_execution(with_memory(false));
+    let mut bench = after_one_execution(with_memory(false));
     retry(&mut bench);
     recall(&mut bench, Recalled::default());
     bench.report("success");

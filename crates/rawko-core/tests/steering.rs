@@ -157,7 +157,7 @@ fn the_agent_at_work_reads_what_is_said_with_its_next_request() {
 }
 
 #[test]
-fn a_report_does_not_end_the_work_of_an_agent_that_was_just_told_something() {
+fn a_report_does_not_end_the_work_while_a_message_is_unread() {
     let mut bench = at_work();
     bench.finish_tools(&ToolOutcome::ok("ran"));
     steer(&mut bench, say("Also the README."));
@@ -175,7 +175,7 @@ fn a_report_does_not_end_the_work_of_an_agent_that_was_just_told_something() {
 }
 
 #[test]
-fn what_is_said_between_agents_is_told_to_the_next_one() {
+fn a_message_between_agents_goes_to_the_next_one() {
     let mut bench = Bench::start(setup(None));
     steer(&mut bench, say("Only in src."));
     bench.select("planner");

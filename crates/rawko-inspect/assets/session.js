@@ -191,16 +191,16 @@ function memories(page) {
   for (const entry of page.entries) {
     if (entry?.type === "memories_used") for (const use of entry.uses) uses.set(`${entry.iteration} ${use.path}`, use);
   }
-  const told = page.entries.filter((entry) => entry?.type === "memories_told").flatMap((entry) => entry.memories.map((memory) => ({ entry, memory })));
+  const given = page.entries.filter((entry) => entry?.type === "memories_told").flatMap((entry) => entry.memories.map((memory) => ({ entry, memory })));
   const kept = page.entries.filter((entry) => entry?.type === "memory_kept");
   const used = ({ entry, memory }) => {
     const use = uses.get(`${entry.iteration} ${memory.path}`);
     return !use ? "not known" : use.cited ? "cited" : use.touched ? "its files were touched" : "not used";
   };
   return html`<section aria-labelledby="memories"><h2 id="memories" tabindex="-1">Memories</h2>
-    ${told.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Memories that agents were given"><table>
+    ${given.length ? html`<div class="scroll" tabindex="0" role="region" aria-label="Memories that agents were given"><table>
       <thead><tr><th scope="col">Execution</th><th scope="col">Agent</th><th scope="col">Memory</th><th scope="col">Score</th><th scope="col">Used</th></tr></thead>
-      <tbody>${told.map((one) => html`<tr><td>${one.entry.iteration}</td><td>${one.entry.agent}</td><td>${one.memory.title} <code>${one.memory.path}</code></td>
+      <tbody>${given.map((one) => html`<tr><td>${one.entry.iteration}</td><td>${one.entry.agent}</td><td>${one.memory.title} <code>${one.memory.path}</code></td>
         <td>${one.memory.score.toFixed(0)}</td><td>${used(one)}</td></tr>`)}</tbody></table></div>` : html`<p>No agent was given memories.</p>`}
     ${kept.length ? html`<h3>Learned</h3><ul>${kept.map((entry) => html`<li>${entry.agent}: ${entry.title} <span class="faint">${words(entry.kept.as)} ${entry.kept.path ?? entry.kept.message}</span></li>`)}</ul>` : nothing}
   </section>`;

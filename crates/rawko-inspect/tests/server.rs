@@ -185,7 +185,7 @@ async fn a_session_its_entries_decisions_and_diffs_are_given() {
 }
 
 #[tokio::test]
-async fn connections_that_ask_for_nothing_hold_nobody_up() {
+async fn idle_connections_do_not_block_others() {
     let trial = Trial::new(None).await;
     let mut idle = Vec::new();
     for n in 0..130 {
@@ -232,7 +232,7 @@ async fn no_address_leads_out_of_the_sessions() {
 }
 
 #[tokio::test]
-async fn what_is_appended_to_a_journal_is_told_to_those_who_follow() {
+async fn followers_receive_what_is_appended_to_a_journal() {
     let trial = Trial::new(Some(5)).await;
     let id = &trial.id;
     let before = trial.get(&format!("/api/sessions/{id}")).await.json();

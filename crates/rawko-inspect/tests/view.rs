@@ -29,7 +29,7 @@ fn everything_that_happened_is_shown() {
 }
 
 #[test]
-fn whoever_follows_sees_in_the_end_what_a_later_reader_sees() {
+fn a_follower_sees_in_the_end_what_a_later_reader_sees() {
     let journal = journal();
     let whole = SessionView::of(&journal, ViewLimits::default());
     for known in 0..=journal.records.len() {

@@ -139,7 +139,7 @@ fn stateless(method: &str, params: &Value, before: usize) -> Vec<Value> {
     }
 }
 
-fn nobody(_: &str) {}
+fn unwatched(_: &str) {}
 
 fn options() -> Options {
     Options { start: Duration::from_secs(5), call: Duration::from_secs(5), ..Options::default() }
@@ -174,10 +174,10 @@ async fn an_older_server_is_found_out_and_used() {
     let tools = connection.tools().await.unwrap().usable;
     let listed: Vec<_> = tools.iter().map(|tool| (tool.name.as_str(), tool.reads_only)).collect();
     assert_eq!(listed, [("a", true), ("b", false)]);
-    assert_eq!(connection.call("a", Map::new(), &nobody).await.unwrap().text, "call 0");
+    assert_eq!(connection.call("a", Map::new(), &unwatched).await.unwrap().text, "call 0");
     let expected = ["server/discover", "initialize", "notifications/initialized", "tools/list", "tools/call"];
     assert_eq!(methods(&asked), expected);
-    let refused = connection.call("refused", Map::new(), &nobody).await.unwrap_err();
+    let refused = connection.call("refused", Map::new(), &unwatched).await.unwrap_err();
     assert_eq!(refused, McpError::Refused { code: -32602, message: "no such tool".to_owned() });
 }
 
@@ -198,8 +198,8 @@ async fn a_newer_server_is_used_without_a_handshake_and_with_tasks() {
         ("2026-07-28", Some("new 2"))
     );
     assert_eq!(connection.tools().await.unwrap().usable.len(), 2);
-    assert_eq!(connection.call("a", Map::new(), &nobody).await.unwrap().text, "done");
-    assert_eq!(connection.call("long", Map::new(), &nobody).await.unwrap().text, "after a while");
+    assert_eq!(connection.call("a", Map::new(), &unwatched).await.unwrap().text, "done");
+    assert_eq!(connection.call("long", Map::new(), &unwatched).await.unwrap().text, "after a while");
     let expected = ["server/discover", "tools/list", "tools/call", "tools/call", "tasks/get", "tasks/get"];
     assert_eq!(methods(&asked), expected);
 }
@@ -208,12 +208,12 @@ async fn a_newer_server_is_used_without_a_handshake_and_with_tasks() {
 async fn a_person_answers_what_a_server_asks_and_without_one_it_is_declined() {
     let (stream, _) = serve(stateless);
     let connection = connect(stream, with_person()).await.unwrap();
-    assert_eq!(connection.call("asks", Map::new(), &nobody).await.unwrap().text, "s1 blue");
+    assert_eq!(connection.call("asks", Map::new(), &unwatched).await.unwrap().text, "s1 blue");
     for (options, action) in [(with_person(), "accept"), (options(), "decline")] {
         let (stream, asked) = serve(stateful);
         let connection =
             connect(stream, Options { call: Duration::from_millis(300), ..options }).await.unwrap();
-        connection.call("asks", Map::new(), &nobody).await.unwrap_err();
+        connection.call("asks", Map::new(), &unwatched).await.unwrap_err();
         let answers = asked.lock().unwrap().clone();
         let (_, answer) = answers.iter().find(|(method, _)| method == "(response)").unwrap();
         assert_eq!(answer["action"], action);
@@ -241,7 +241,7 @@ async fn progress_is_seen_and_a_call_without_answer_is_given_up_and_cancelled() 
 }
 
 #[tokio::test]
-async fn silence_an_end_and_a_flood_are_told_apart() {
+async fn silence_an_end_and_a_flood_are_distinguished() {
     let (stream, _theirs) = duplex(1 << 10);
     let short = Options { start: Duration::from_millis(100), ..options() };
     let silence = connect(stream, short).await.unwrap_err();

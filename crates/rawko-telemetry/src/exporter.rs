@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_silent_collector_and_what_is_lost_is_counted() {
+    fn a_silent_collector_delays_nothing_and_lost_spans_are_counted() {
         let (url, _) = collector(false);
         let (queue, flush) = begin(&url, "60000");
         let all = (QUEUE + 2 * BATCH) as u64;

@@ -240,7 +240,7 @@ mod tests {
     use crate::failed::Failing;
 
     #[test]
-    fn a_result_that_is_too_large_is_an_error_that_the_agent_is_told() {
+    fn a_result_that_is_too_large_is_an_error_for_the_agent() {
         let outcome = ToolOutcome { content: "x".repeat(2_000), ..ToolOutcome::default() };
         let performed = Performed { answer: EffectAnswer::ToolFinished { outcome }, head: None };
         assert!(check_size(&performed, 4_000).is_ok());
@@ -251,7 +251,7 @@ mod tests {
         let EffectAnswer::ToolFinished { outcome } = Failing::Tool.answer(&failure.to_string()) else {
             panic!("no answer of a tool")
         };
-        let told = format!("{:?}", outcome.content);
-        assert!(outcome.is_error && told.contains("bytes, and a fleet carries 1000"), "{told}");
+        let text = format!("{:?}", outcome.content);
+        assert!(outcome.is_error && text.contains("bytes, and a fleet carries 1000"), "{text}");
     }
 }

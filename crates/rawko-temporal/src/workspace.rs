@@ -71,7 +71,7 @@ pub(crate) struct WorkspaceState {
     /// The folder that it performs in.
     performs_in: PathBuf,
     /// How much the performer knows of the files that agents saw.
-    told: usize,
+    reported: usize,
 }
 
 /// An effect that is open.
@@ -444,8 +444,8 @@ impl WorkspaceState {
     ) -> Result<Arc<EffectPerformer>, ActivityError> {
         let folded = self.folding.folded();
         if let Some(performer) = &self.performer {
-            performer.saw(folded.seen.get(self.told..).unwrap_or_default());
-            self.told = folded.seen.len();
+            performer.saw(folded.seen.get(self.reported..).unwrap_or_default());
+            self.reported = folded.seen.len();
             return Ok(Arc::clone(performer));
         }
         let tree = match &self.tree {
@@ -455,7 +455,7 @@ impl WorkspaceState {
         let records = all.fetch_marks(place, &tree).await?;
         let header = all.header(&place.spec.id).await?;
         let (folded, folder) = (self.folding.folded().clone(), records.folder().to_owned());
-        let told = folded.seen.len();
+        let reported = folded.seen.len();
         let rawko = all.rawko(place, &tree).await?;
         self.no_commands = no_commands(&rawko);
         let made = tokio::task::spawn_blocking(move || rawko.effect_performer(&header, &folded, &folder));
@@ -464,7 +464,7 @@ impl WorkspaceState {
         let performer = Arc::new(performer);
         self.performer = Some(Arc::clone(&performer));
         self.performs_in = tree.path().to_owned();
-        self.told = told;
+        self.reported = reported;
         Ok(performer)
     }
 }

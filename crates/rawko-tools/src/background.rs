@@ -43,14 +43,14 @@ struct JobTable {
 struct Job {
     agent: String,
     handle: KillHandle,
-    news: Arc<Mutex<JobNews>>,
+    unreported: Arc<Mutex<UnreportedOutput>>,
     /// What the sandbox refuses to it.
     refusals: Refusals,
 }
 
 /// What has not been reported to the job's agent yet.
 #[derive(Debug)]
-struct JobNews {
+struct UnreportedOutput {
     output: HeadAndTail,
     /// How it ended; `None` while it runs.
     end: Option<String>,
@@ -97,13 +97,14 @@ impl Jobs {
         if table.is_closed {
             return Err(JobError::Closed);
         }
-        if table.jobs.values().filter(|job| lock(&job.news).end.is_none()).count() >= MAX_JOBS {
+        if table.jobs.values().filter(|job| lock(&job.unreported).end.is_none()).count() >= MAX_JOBS {
             return Err(JobError::TooMany);
         }
         let handle = KillHandle::default();
         let running = handle.start(line)?;
-        let news = Arc::new(Mutex::new(JobNews { output: HeadAndTail::new(MAX_KEPT), end: None }));
-        let (reported, refusals) = (Arc::clone(&news), running.refusals());
+        let unreported =
+            Arc::new(Mutex::new(UnreportedOutput { output: HeadAndTail::new(MAX_KEPT), end: None }));
+        let (reported, refusals) = (Arc::clone(&unreported), running.refusals());
         // A thread of its own, because a job may outlive the runtime that its agent's call ran in. If no thread can be
         // started, dropping the closure drops the command, which kills it.
         std::thread::Builder::new()
@@ -111,13 +112,13 @@ impl Jobs {
             .spawn(move || follow(running, &reported))?;
         table.last += 1;
         let job = table.last;
-        table.jobs.insert(job, Job { agent, handle, news, refusals });
+        table.jobs.insert(job, Job { agent, handle, unreported, refusals });
         Ok(job)
     }
 
     /// Ends a job of `agent`. Blocks until it has ended, which the next report tells.
     pub(crate) fn stop(&self, agent: &str, job: u32) -> Result<(), JobError> {
-        let news = {
+        let unreported = {
             let table = lock(&self.0);
             let Some(found) = table.jobs.get(&job).filter(|found| found.agent == agent) else {
                 let own = table.jobs.iter().filter(|(_, job)| job.agent == agent);
@@ -127,10 +128,10 @@ impl Jobs {
                 return Err(JobError::Unknown { job, running });
             };
             found.handle.kill();
-            Arc::clone(&found.news)
+            Arc::clone(&found.unreported)
         };
         let deadline = Instant::now() + STOP_PATIENCE;
-        while lock(&news).end.is_none() {
+        while lock(&unreported).end.is_none() {
             if Instant::now() >= deadline {
                 return Err(JobError::Lives(job));
             }
@@ -144,28 +145,31 @@ impl Jobs {
         let mut table = lock(&self.0);
         let own = table.jobs.iter().filter(|(_, job)| job.agent == agent);
         // The news first: what is refused until a job ends is refused before its end is known.
-        let reported: Vec<(u32, JobNews, RefusalSummary)> =
-            own.map(|(number, job)| (*number, lock(&job.news).take(), job.refusals.take())).collect();
-        let talkative = reported.iter().filter(|(_, news, _)| !news.output.is_empty()).count();
+        let reported: Vec<(u32, UnreportedOutput, RefusalSummary)> =
+            own.map(|(number, job)| (*number, lock(&job.unreported).take(), job.refusals.take())).collect();
+        let talkative = reported.iter().filter(|(_, unreported, _)| !unreported.output.is_empty()).count();
         let (mut report, mut ended, mut refused) = (String::new(), Vec::new(), Vec::new());
-        for (number, news, hosts) in reported {
-            let state = match &news.end {
+        for (number, unreported, hosts) in reported {
+            let state = match &unreported.end {
                 Some(end) => end.as_str(),
-                None if news.output.is_empty() => "running, no new output",
+                None if unreported.output.is_empty() => "running, no new output",
                 None => "running",
             };
             // Writing to a String cannot fail.
             let _ = writeln!(report, "[background job {number}: {state}]");
-            if !news.output.is_empty() {
-                let _ =
-                    writeln!(report, "{}", keep_ends(news.output.text().trim_end(), MAX_REPORT / talkative));
+            if !unreported.output.is_empty() {
+                let _ = writeln!(
+                    report,
+                    "{}",
+                    keep_ends(unreported.output.text().trim_end(), MAX_REPORT / talkative)
+                );
             }
             let denials = hosts.text();
             if !denials.is_empty() {
                 let _ = writeln!(report, "{denials}");
             }
             refused.extend(hosts.refusals());
-            if news.end.is_some() {
+            if unreported.end.is_some() {
                 table.jobs.remove(&number);
                 ended.push(number);
             }
@@ -196,7 +200,7 @@ impl Jobs {
     }
 }
 
-impl JobNews {
+impl UnreportedOutput {
     /// Takes the output so far; the next report begins after it. A word that may go on is left for that one.
     fn take(&mut self) -> Self {
         let mut output = std::mem::replace(&mut self.output, HeadAndTail::new(MAX_KEPT));
@@ -208,9 +212,9 @@ impl JobNews {
 }
 
 /// Collects the output of a job until it ends.
-fn follow(running: RunningCommand, news: &Mutex<JobNews>) {
-    let finished = running.finish(&mut |_, bytes| lock(news).output.push(bytes));
-    lock(news).end = Some(match finished {
+fn follow(running: RunningCommand, unreported: &Mutex<UnreportedOutput>) {
+    let finished = running.finish(&mut |_, bytes| lock(unreported).output.push(bytes));
+    lock(unreported).end = Some(match finished {
         Ok(finished) => finished.cause.text(),
         Err(error) => format!("lost: {error}"),
     });

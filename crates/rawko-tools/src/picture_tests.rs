@@ -88,8 +88,8 @@ fn pictures_of_too_many_bytes_become_jpegs_and_then_smaller() {
 
 #[test]
 fn the_real_format_counts_and_not_the_name() {
-    let told = "Its name is wrong: it is a JPEG picture.";
-    check("photo.png", plain(8, 8, ImageFormat::Jpeg), "image/jpeg", 8, 8, told);
+    let note = "Its name is wrong: it is a JPEG picture.";
+    check("photo.png", plain(8, 8, ImageFormat::Jpeg), "image/jpeg", 8, 8, note);
     let (said, _) = shown("no-name", plain(8, 8, ImageFormat::Jpeg));
     assert!(!said.contains("name is wrong"), "{said}");
 }

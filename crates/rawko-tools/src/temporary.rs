@@ -226,7 +226,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_folders_that_nobody_holds_are_removed() {
+    fn only_unlocked_folders_are_removed() {
         let parent = tempfile::tempdir().unwrap();
         let held = TemporaryFolder::within(parent.path(), "a-").unwrap();
         let killed = TemporaryFolder::within(parent.path(), "a-").unwrap();

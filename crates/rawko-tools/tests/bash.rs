@@ -82,7 +82,7 @@ async fn a_command_that_ignores_the_request_to_end_is_killed() {
 }
 
 /// Runs a command that leaves `sleep` running: once to its end, and once dropped in the middle.
-async fn check_left_behind(test: u32, hide: impl Fn(&str) -> String) {
+async fn check_left_over(test: u32, hide: impl Fn(&str) -> String) {
     let dir = tempfile::tempdir().unwrap();
     let bench = Bench::new(dir.path());
     let seconds = sleeper(test);
@@ -110,27 +110,27 @@ async fn check_left_behind(test: u32, hide: impl Fn(&str) -> String) {
 
 #[tokio::test]
 async fn a_background_process_is_ended_and_does_not_hold_the_call() {
-    check_left_behind(10, |sleep| format!("{sleep} &")).await;
+    check_left_over(10, |sleep| format!("{sleep} &")).await;
 }
 
 #[tokio::test]
 async fn nohup_and_disown_do_not_help() {
-    check_left_behind(11, |sleep| format!("nohup {sleep} >/dev/null 2>&1 & disown")).await;
+    check_left_over(11, |sleep| format!("nohup {sleep} >/dev/null 2>&1 & disown")).await;
 }
 
 #[tokio::test]
 async fn a_session_of_its_own_does_not_help() {
-    check_left_behind(12, |sleep| format!("setsid {sleep} &")).await;
+    check_left_over(12, |sleep| format!("setsid {sleep} &")).await;
 }
 
 #[tokio::test]
 async fn a_double_fork_does_not_help() {
-    check_left_behind(13, |sleep| format!("(setsid {sleep} >/dev/null 2>&1 &)")).await;
+    check_left_over(13, |sleep| format!("(setsid {sleep} >/dev/null 2>&1 &)")).await;
 }
 
 #[tokio::test]
 async fn an_empty_environment_does_not_help() {
-    check_left_behind(14, |sleep| {
+    check_left_over(14, |sleep| {
         format!("(env -i setsid bash -c '(env -i setsid {sleep} </dev/null >/dev/null 2>&1 &)' &)")
     })
     .await;

@@ -62,7 +62,7 @@ async fn what_takes_too_long_is_ended_with_all_it_started() {
 }
 
 #[tokio::test]
-async fn what_nobody_waits_for_is_ended() {
+async fn an_abandoned_command_is_ended() {
     let dir = tempfile::tempdir().unwrap();
     let runner = CommandRunner::new(dir.path(), Vec::new());
     let seconds = sleeper(2);

@@ -49,7 +49,7 @@ async fn grep_answers_in_three_modes() {
 }
 
 #[tokio::test]
-async fn grep_heeds_all_its_parameters() {
+async fn grep_applies_all_its_parameters() {
     check("Grep", json!({"pattern": "FN ONE", "-i": true}), "a.rs").await;
     check("Grep", json!({"pattern": "fn|function", "type": "ts"}), "src/c.ts").await;
     check("Grep", json!({"pattern": "fn ", "glob": "*.rs"}), "a.rs\nsrc/b.rs").await;

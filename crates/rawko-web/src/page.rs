@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_told_with_what_the_server_says() {
+    fn errors_quote_what_the_server_says() {
         let outcome = outcome(fetched(404, "text/html", b"<p>No such page</p>"), None);
         assert!(outcome.is_error);
         assert!(outcome.content.starts_with("The server answered with status 404."), "{}", outcome.content);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn much_text_is_bounded_and_the_rest_is_told() {
+    fn much_text_is_bounded_and_the_cut_is_noted() {
         let outcome = outcome(fetched(200, "text/plain", "ü".repeat(100_000).as_bytes()), None);
         assert!(outcome.content.len() < MAX_SHOWN + 300);
         assert!(

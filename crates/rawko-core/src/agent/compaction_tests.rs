@@ -162,7 +162,7 @@ proptest! {
 }
 
 #[test]
-fn thinking_goes_behind_the_first_change_and_nowhere_else() {
+fn thinking_is_dropped_after_the_first_change_and_nowhere_else() {
     let thinking = |signature: Option<&str>| Content::Thinking {
         thinking: "hm".into(),
         signature: signature.map(str::to_owned),

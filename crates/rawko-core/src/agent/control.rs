@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn the_agent_is_told_what_stays_and_what_is_open_again() {
+    fn the_agent_learns_what_stays_and_what_is_reopened() {
         let first = UpdatePlan { steps: vec![step("a", Some(StepStatus::Complete)), step("b", None)] };
         let (updates, words) = first.to_updates(None, "developer").unwrap();
         assert_eq!(words, "");

@@ -177,8 +177,8 @@ impl Execution {
         continuation: String,
         pictures: impl IntoIterator<Item = Content>,
     ) {
-        let news = self.inbox.take_news();
-        self.dialogue.resume(news.into_iter().chain([Content::text(continuation)]).chain(pictures));
+        let notices = self.inbox.take_notices();
+        self.dialogue.resume(notices.into_iter().chain([Content::text(continuation)]).chain(pictures));
         self.max_turns = max_turns;
         self.calls.clear();
         self.record = ExecutionLog::default();
@@ -192,11 +192,11 @@ impl Execution {
         }
     }
 
-    /// The answer to this turn was lost. Without news it is asked for again as it was.
+    /// The answer to this turn was lost. Without notices it is asked for again as it was.
     pub fn deliver_after_loss(&mut self) {
-        let news = self.inbox.take_news();
-        if !news.is_empty() {
-            self.dialogue.turn_was_lost(news);
+        let notices = self.inbox.take_notices();
+        if !notices.is_empty() {
+            self.dialogue.turn_was_lost(notices);
         }
     }
 

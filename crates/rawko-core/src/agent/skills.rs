@@ -68,33 +68,33 @@ mod tests {
         SkillSetup { name: name.into(), description: description.into(), ..SkillSetup::default() }
     }
 
-    fn told(own: Value, skills: &[SkillSetup]) -> String {
+    fn section_for(own: Value, skills: &[SkillSetup]) -> String {
         let mut agent = json!({"name": "a", "systemPrompt": "x"});
         agent.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
         section(&serde_json::from_value(agent).unwrap(), skills)
     }
 
     #[test]
-    fn an_agent_is_told_of_its_own_skills() {
+    fn an_agents_prompt_lists_its_own_skills() {
         let skills = [
             skill("pdf", "Fills forms.\n## Task\nsay <data>"),
             skill("release", "Cuts a release. Use when asked to release."),
         ];
-        insta::assert_snapshot!(told(json!({}), &skills));
-        assert_eq!(told(json!({"skills": true}), &skills), told(json!({}), &skills));
-        let one = told(json!({"skills": ["release", "none"]}), &skills);
+        insta::assert_snapshot!(section_for(json!({}), &skills));
+        assert_eq!(section_for(json!({"skills": true}), &skills), section_for(json!({}), &skills));
+        let one = section_for(json!({"skills": ["release", "none"]}), &skills);
         assert!(one.contains("- `release`: Cuts") && !one.contains("pdf"), "{one}");
         for none in [json!({"skills": false}), json!({"skills": []}), json!({"tools": {"blocked": [SKILL]}})]
         {
-            assert_eq!(told(none, &skills), "");
+            assert_eq!(section_for(none, &skills), "");
         }
-        assert_eq!(told(json!({}), &[]), "");
+        assert_eq!(section_for(json!({}), &[]), "");
     }
 
     #[test]
     fn many_skills_are_only_named() {
         let skills: Vec<_> = (100..130).map(|n| skill(&format!("s{n}"), &"x".repeat(1_024))).collect();
-        let text = told(json!({}), &skills);
+        let text = section_for(json!({}), &skills);
         assert_eq!(text.matches(": xxx").count(), 16);
         assert!(text.contains("\n- `s129`\n"), "each is named");
         assert!(text.len() < MAX_DESCRIPTIONS + 2_000);

@@ -127,10 +127,10 @@ impl std::fmt::Display for RedCheck {
 /// the newest comes last.
 #[must_use]
 pub(crate) fn unanswered_rejection(history: &[ExecutionSummary]) -> Option<&str> {
-    let mut heard: BTreeSet<&str> = BTreeSet::new();
+    let mut judges: BTreeSet<&str> = BTreeSet::new();
     let mut changed = false;
     for entry in history.iter().rev() {
-        let is_last = entry.verdict().is_some() && heard.insert(&entry.agent);
+        let is_last = entry.verdict().is_some() && judges.insert(&entry.agent);
         if is_last && changed && entry.verdict() == Some(Verdict::Rejected) {
             return Some(&entry.agent);
         }
@@ -148,17 +148,17 @@ fn did_nothing(entry: &ExecutionSummary) -> bool {
 
 /// A rejection that no change and no approval of the same agent followed, or a judge that was blocked last.
 fn verdict_against(record: &ExecutionRecord<'_>) -> Option<Objection> {
-    let mut heard: BTreeSet<&str> = BTreeSet::new();
+    let mut judges: BTreeSet<&str> = BTreeSet::new();
     for entry in record.newest_first() {
         if let Some(verdict) = entry.verdict()
-            && heard.insert(&entry.agent)
+            && judges.insert(&entry.agent)
         {
             match verdict {
                 Verdict::Rejected => {
                     let (agent, findings) = (entry.agent.clone(), entry.findings().to_vec());
                     return Some(Objection::Rejected { agent, findings });
                 }
-                Verdict::Blocked if heard.len() == 1 => {
+                Verdict::Blocked if judges.len() == 1 => {
                     return Some(Objection::Blocked { agent: entry.agent.clone() });
                 }
                 Verdict::Blocked | Verdict::Approved => {}
@@ -222,8 +222,9 @@ impl<'a> Passes<'a> {
         // One that ran no test says nothing.
         let ran = || self.facts.iter().filter(|fact| fact.is_check && executed(fact) != Some(0));
         let enough = executed(red).is_none_or(|tests| ran().any(|fact| executed(fact) >= Some(tests)));
-        let heard: BTreeSet<String> = ran().flat_map(|fact| runners(&fact.command)).collect();
-        let has_runners = red_runners(&red.command).map_or(!heard.is_empty(), |own| own.is_subset(&heard));
+        let own_runners: BTreeSet<String> = ran().flat_map(|fact| runners(&fact.command)).collect();
+        let has_runners =
+            red_runners(&red.command).map_or(!own_runners.is_empty(), |own| own.is_subset(&own_runners));
         enough && has_runners
     }
 }
@@ -290,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn another_runner_behind_the_same_wrapper_takes_nothing_back() {
+    fn another_runner_in_the_same_wrapper_takes_nothing_back() {
         let dev = |commands: &[(&str, i32)]| [ran("d", 1, true, None, commands)];
         let red = Some("the last check was red: `uv run pytest` exited with 1");
         check(&dev(&[("uv run pytest", 1), ("uv run ruff check .", 0)]), red);

@@ -26,7 +26,7 @@ fn given(chosen: Vec<Chosen>, bodies: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn nothing_is_told_of_nothing() {
+fn no_memories_give_an_empty_block() {
     assert_eq!(given(Vec::new(), &[]), "");
 }
 
@@ -67,7 +67,7 @@ fn the_whole_block() {
 }
 
 #[test]
-fn a_body_is_told_up_to_its_first_later_heading() {
+fn a_body_is_given_up_to_its_first_later_heading() {
     let check = |body: &str, expected: &str| assert_eq!(preview(body), expected, "{body}");
     check("# Title\ntext\n# Next\nno", "# Title\ntext");
     check("text\n## Sub\nyes", "text\n## Sub\nyes");

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_hardly_meant_is_told() {
+    fn what_was_hardly_meant_is_reported() {
         check(
             "costs $5",
             Some(

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn uses_that_nobody_judged_are_only_counted() {
+    fn unjudged_uses_are_only_counted() {
         let line =
             r#"{"session":"s","iteration":1,"agent":"a","memory":"m.md","outcome":"later word","at":5}"#;
         let one: Use = serde_json::from_str(line).unwrap();

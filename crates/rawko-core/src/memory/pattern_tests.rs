@@ -42,7 +42,7 @@ fn regular_expressions_are_read_as_such() {
 }
 
 #[test]
-fn two_pluses_behind_a_letter_are_themselves() {
+fn two_pluses_after_a_letter_are_literal() {
     let check = |pattern: &str, task: &str, expected: bool| {
         let query = Query::new(task, "x", None);
         assert_eq!(Pattern::read(pattern).matches(&query).is_some(), expected, "{pattern} {task}");
@@ -96,19 +96,19 @@ fn half_of_the_content_words_will_do() {
 }
 
 #[test]
-fn what_matched_is_told() {
+fn a_match_says_what_matched() {
     let query = Query::new(TASK, "developer", None);
-    let told = |pattern: &str| Pattern::read(pattern).matches(&query).map(|m| (m.part, m.found, m.words));
-    assert_eq!(told("develop"), Some((Part::Agent, "developer".to_owned(), None)));
-    assert_eq!(told("implement.*?reset").map(|t| t.1), Some("Implement a password reset".to_owned()));
+    let matched = |pattern: &str| Pattern::read(pattern).matches(&query).map(|m| (m.part, m.found, m.words));
+    assert_eq!(matched("develop"), Some((Part::Agent, "developer".to_owned(), None)));
+    assert_eq!(matched("implement.*?reset").map(|t| t.1), Some("Implement a password reset".to_owned()));
     assert_eq!(
-        told("authenticated users with passwords"),
+        matched("authenticated users with passwords"),
         Some((Part::Task, "authentication, password".to_owned(), Some((2, 3))))
     );
 }
 
 #[test]
-fn problems_are_told() {
+fn problems_are_reported() {
     let check = |pattern: &str, part: &str| {
         let read = Pattern::read(pattern);
         assert!(

@@ -118,7 +118,7 @@ fn what_is_superseded_or_expired_is_never_given() {
 }
 
 #[test]
-fn contradictions_are_told_side_by_side() {
+fn contradictions_are_given_side_by_side() {
     let memories = [
         memory("a.md", json!({"title": "Tokens live an hour", "importance": "critical"})),
         memory("b.md", json!({"title": "tokens  live an Hour", "importance": "low", "whenToUse": "nothing"})),
@@ -184,7 +184,7 @@ fn feedback_counts() {
 
 proptest! {
     #[test]
-    fn every_memory_is_told_or_left_out_for_a_reason(
+    fn every_memory_is_given_or_left_out_for_a_reason(
         fronts in prop::collection::vec(
             (
                 prop::sample::select(vec!["low", "medium", "high"]),

@@ -131,7 +131,7 @@ mod tests {
         check(&["a", "b", "c", "d"], &["e", "f"], false, Some("gone since: a, b, c; and 3 more files"));
         check(&["a"], &[], true, Some("nothing is left at the paths it speaks of; gone since: a"));
         let long = format!("src/{}/a.rs", "x".repeat(100));
-        let told = format!("changed since: …{}/a.rs", "x".repeat(45));
-        check(&[], &[&long], false, Some(&told));
+        let sentence = format!("changed since: …{}/a.rs", "x".repeat(45));
+        check(&[], &[&long], false, Some(&sentence));
     }
 }

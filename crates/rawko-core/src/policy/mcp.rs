@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_stands_for_that_of_the_tool_it_names() {
+    fn mcp_call_means_a_call_of_the_tool_it_names() {
         let expected = Ok(("mcp__a__b", json!({"c": 1})));
         check_call(json!({"tool": "mcp__a__b", "arguments": {"c": 1}}), expected);
         check_call(json!({"tool": "mcp__a__b"}), Ok(("mcp__a__b", json!({}))));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::novelty::ProgressLevel;
+use super::progress::ProgressLevel;
 use crate::facts::TreeInspection;
 use crate::machine::{Plan, StepStatus};
 
@@ -41,7 +41,7 @@ pub(super) struct Executions {
 
 impl Executions {
     /// A call of the current one brought this.
-    pub(super) fn brought(&mut self, progress: ProgressLevel) {
+    pub(super) fn record(&mut self, progress: ProgressLevel) {
         self.of_calls = self.of_calls.max(progress);
         self.since_step = self.since_step.max(progress);
     }

@@ -27,7 +27,7 @@ pub(super) enum Guarded {
     /// Another decision replaces it.
     Replaced { by: Decision, instead_of: Decision },
     /// No agent is left that may work, because of this limit.
-    Nobody(ErrorInfo, LimitKind),
+    NoAgentLeft(ErrorInfo, LimitKind),
 }
 
 /// A run with the ends of its output.
@@ -143,7 +143,7 @@ impl Ledger {
                 let spent = self.spent_budget(target);
                 let code = if spent.is_some() { ErrorCode::BudgetExceeded } else { ErrorCode::Stalled };
                 let error = ErrorInfo::new(code, format!("{reason}, and no other agent is left"));
-                Guarded::Nobody(error, spent.unwrap_or(LimitKind::Stalled))
+                Guarded::NoAgentLeft(error, spent.unwrap_or(LimitKind::Stalled))
             }
         }
     }

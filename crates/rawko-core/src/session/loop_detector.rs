@@ -4,14 +4,14 @@
 //! It counts fingerprints: of tool calls as (tool, input, result, tree), of agent switches as (from, to, tree, plan),
 //! of failed verifications as (commands, output, tree). "Tree" is what the run itself has done to it. Doing and undoing
 //! is a circle too. Only progress resets the counts, or the user who takes up a run that was stopped: no override does.
-//! What progress is, [`Novelty`] says; how long a run may go without, [`Stagnation`].
+//! What progress is, [`ProgressTracker`] says; how long a run may go without, [`Stagnation`].
 
 use std::collections::BTreeMap;
 
 use sha2::{Digest as _, Sha256};
 
 use super::executions::{Executions, PlanProgress};
-use super::novelty::{Novelty, ProgressLevel};
+use super::progress::{ProgressLevel, ProgressTracker};
 use super::stagnation::Stagnation;
 use crate::arbiter::Repetition;
 use crate::facts::{TreeInspection, Verification};
@@ -71,7 +71,7 @@ pub(super) struct LoopDetector {
     switches: BTreeMap<TextDigest, u32>,
     /// Failed verifications by tree. Their tree is the real one: progress in anything else does not excuse them.
     failed: BTreeMap<TextDigest, u32>,
-    novelty: Novelty,
+    progress: ProgressTracker,
     /// After how many different changes the check that was run last has failed alike.
     alike: Option<u32>,
     stagnation: Stagnation,
@@ -89,8 +89,8 @@ impl LoopDetector {
 
     /// Counts the result of a tool call.
     pub(super) fn call(&mut self, call: &ToolCall, access: ToolAccess, outcome: &ToolOutcome) -> Alarm {
-        let (progress, alike) = self.novelty.judge(call, access, outcome);
-        self.brought(progress);
+        let (progress, alike) = self.progress.judge(call, access, outcome);
+        self.record(progress);
         self.alike = alike;
         self.repeated(call, outcome)
     }
@@ -170,18 +170,18 @@ impl LoopDetector {
     /// Rawko ran the checks, between two executions: what came of them is neither's.
     pub(super) fn checked(&mut self, verification: &Verification) {
         for run in &verification.runs {
-            let progress = self.novelty.judge_check(run);
-            self.stagnation.brought(progress);
+            let progress = self.progress.judge_check(run);
+            self.stagnation.record(progress);
         }
     }
 
     /// The user takes the run up again that was stopped: the counts begin anew. Texts and results that were seen stay
     /// known.
     pub(super) fn taken_up(&mut self) {
-        let (novelty, mut executions) =
-            (std::mem::take(&mut self.novelty), std::mem::take(&mut self.executions));
+        let (progress, mut executions) =
+            (std::mem::take(&mut self.progress), std::mem::take(&mut self.executions));
         executions.made_progress();
-        *self = Self { novelty, executions, ..Self::default() };
+        *self = Self { progress, executions, ..Self::default() };
     }
 
     fn made_progress(&mut self) {
@@ -255,9 +255,9 @@ impl LoopDetector {
     }
 
     /// A call, or a check, brought this.
-    fn brought(&mut self, progress: ProgressLevel) {
-        self.executions.brought(progress);
-        self.stagnation.brought(progress);
+    fn record(&mut self, progress: ProgressLevel) {
+        self.executions.record(progress);
+        self.stagnation.record(progress);
         if progress > ProgressLevel::None {
             self.learned();
         }
@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_again_and_again_is_told_then_changed_then_stopped() {
+    fn a_repetition_warns_then_switches_the_agent_then_stops() {
         use Alarm::{Change, Nudge, Stop};
         check(&["ra"], &[(3, Nudge), (6, Change), (9, Stop)]);
         check(&["bx"], &[(3, Nudge), (6, Change), (9, Stop)]);
@@ -465,7 +465,7 @@ mod tests {
             (true, plan("again", &[Complete, Pending]), 1),
         ] {
             if worked {
-                detector.brought(ProgressLevel::NewOutput);
+                detector.record(ProgressLevel::NewOutput);
             }
             detector.execution_ended(Some(&plan));
             assert_eq!(detector.executions.without_progress(), without_progress, "{plan:?}");
@@ -502,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_noticed_is_told_until_there_is_progress() {
+    fn a_repetition_is_reported_until_there_is_progress() {
         let mut detector = LoopDetector::default();
         for _ in 0..4 {
             play(&mut detector, "ra");

@@ -99,10 +99,10 @@ impl RunState {
         let tell = |execution: &mut Execution| {
             let agent = execution.agent().to_owned();
             for job in jobs.iter().filter(|job| job.agent == agent) {
-                execution.inbox.tell(job.words());
+                execution.inbox.notify(job.words());
             }
             if let Some(words) = &words {
-                execution.inbox.tell(words.clone());
+                execution.inbox.notify(words.clone());
             }
         };
         let current = self.phase.execution_mut().into_iter().chain(self.previous.as_deref_mut());

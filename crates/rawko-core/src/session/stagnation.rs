@@ -2,7 +2,7 @@
 //! progress sets back, for changes in ever new places that come to nothing.
 
 use super::loop_detector::{Alarm, RepetitionLimits};
-use super::novelty::ProgressLevel;
+use super::progress::ProgressLevel;
 use crate::arbiter::Repetition;
 
 /// Model calls in a row without progress. Useless work may begin with some changes in places of its own: with them, it ends
@@ -39,7 +39,7 @@ impl Stagnation {
     }
 
     /// A call, or a check, brought this.
-    pub(super) fn brought(&mut self, progress: ProgressLevel) {
+    pub(super) fn record(&mut self, progress: ProgressLevel) {
         match progress {
             ProgressLevel::None | ProgressLevel::NewOutput | ProgressLevel::NewChange => {}
             ProgressLevel::NewPlace => self.idle = CallStreak::default(),
@@ -129,7 +129,7 @@ mod tests {
         let mut raised = Vec::new();
         for call in 1..=calls {
             stagnation.asked();
-            stagnation.brought(each(call));
+            stagnation.record(each(call));
             match stagnation.raise() {
                 Alarm::Calm => {}
                 alarm => raised.push((call, alarm)),
@@ -160,11 +160,11 @@ mod tests {
         let mut stagnation = Stagnation::default();
         for _ in 0..189 {
             stagnation.asked();
-            stagnation.brought(ProgressLevel::NewPlace);
+            stagnation.record(ProgressLevel::NewPlace);
         }
         assert_eq!(stagnation.noticed(), None);
         stagnation.asked();
-        stagnation.brought(ProgressLevel::NewPlace);
+        stagnation.record(ProgressLevel::NewPlace);
         let noticed = stagnation.noticed().unwrap();
         assert_eq!((noticed.times, noticed.change_at, noticed.stop_at), (190, 220, 250));
         assert!(!noticed.what.contains("place"), "{noticed:?}");

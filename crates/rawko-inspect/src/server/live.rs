@@ -143,7 +143,7 @@ impl Sessions {
 
     /// What happened in the session after `record`, as JSON, and up to which record that is. `known` is what the last answer
     /// said besides. Nothing, where neither has changed.
-    pub(super) fn news(
+    pub(super) fn updates(
         &self,
         id: &str,
         record: u64,

@@ -130,9 +130,9 @@ fn follow(shared: Arc<InspectorState>, id: String, after: u64) -> Response<Respo
         loop {
             let known = standing.clone();
             let (shared, asked) = (shared.clone(), id.clone());
-            let sessions = move |sessions: &Sessions| sessions.news(&asked, record, known.as_ref());
-            let news = tokio::task::spawn_blocking(move || sessions(&shared.sessions)).await;
-            let message = match news {
+            let sessions = move |sessions: &Sessions| sessions.updates(&asked, record, known.as_ref());
+            let updates = tokio::task::spawn_blocking(move || sessions(&shared.sessions)).await;
+            let message = match updates {
                 Ok(Ok(Some((up_to, now, json)))) => {
                     (record, standing) = (up_to, Some(now));
                     Some(format!("event: change\nid: {up_to}\ndata: {json}\n\n"))

@@ -38,7 +38,7 @@ fn check(dialect: Dialect, request: &ModelRequest, effort: Option<&str>, tempera
 }
 
 #[test]
-fn a_model_that_refuses_tools_beside_reasoning_is_told_not_to_reason() {
+fn a_model_that_refuses_tools_beside_reasoning_is_asked_not_to_reason() {
     let work = || Purpose::Agent { name: "developer".into() };
     let none = || json!({});
     check(Dialect::OpenAi, &request("gpt-5.6-terra", work(), none()), Some("none"), false);
@@ -62,7 +62,7 @@ fn a_decision_is_reasoned_about_as_little_as_the_model_can() {
 }
 
 #[test]
-fn mistrals_models_are_known_by_name_whoever_serves_them() {
+fn mistrals_models_are_known_by_name_on_any_server() {
     for model in [
         "mistral-large-latest",
         "mistralai/Devstral-Small-2507",

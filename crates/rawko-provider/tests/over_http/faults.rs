@@ -175,7 +175,7 @@ async fn what_never_began_consumed_nothing() {
 }
 
 #[tokio::test]
-async fn nobody_listening_is_a_network_error_that_names_the_host() {
+async fn a_closed_port_is_a_network_error_that_names_the_host() {
     for wire in ALL {
         let server = ModelServer::sequence([]);
         let address = server.address();
@@ -412,7 +412,7 @@ fn packing(status: &str, body: &str) -> String {
 }
 
 #[tokio::test]
-async fn gzip_that_nobody_asked_for_is_unpacked() {
+async fn unrequested_gzip_is_unpacked() {
     let chunk = |delta: &str, end: &str| {
         format!(
             "data: {{\"choices\":[{{\"index\":0,\"delta\":{{\"content\":\"{delta}\"}},\"finish_reason\":{end}}}]}}\n\n"

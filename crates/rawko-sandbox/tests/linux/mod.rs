@@ -73,7 +73,7 @@ const TESTS: [(&str, fn()); 26] = [
     ("what_a_command_leaves_is_ended", what_a_command_leaves_is_ended),
     ("the_command_ends_with_its_parent", the_command_ends_with_its_parent),
     ("a_request_to_end_reaches_the_command", a_request_to_end_reaches_the_command),
-    ("the_end_is_told", the_end_is_told),
+    ("the_end_is_reported", the_end_is_reported),
     ("the_input_arrives", the_input_arrives),
     ("the_number_of_processes_is_limited", the_number_of_processes_is_limited),
     ("a_sandbox_that_cannot_be_made_is_no_sandbox", a_sandbox_that_cannot_be_made_is_no_sandbox),
@@ -452,7 +452,7 @@ fn a_request_to_end_reaches_the_command() {
     running.finish().exits(7).says("ASKED");
 }
 
-fn the_end_is_told() {
+fn the_end_is_reported() {
     let trial = Trial::new();
     trial.run("exit 3").exits(3);
     let ended = trial.run("kill -9 $$");

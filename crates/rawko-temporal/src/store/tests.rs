@@ -342,7 +342,7 @@ proptest! {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_is_marked_once_and_told_from_another_one() {
+async fn a_store_is_marked_once_and_distinguished_from_another_one() {
     with_each("marks", |store| async move {
         assert_eq!(store.mark().await.unwrap(), None);
         let refused = store.check_mark("0123456789abcdef").await.unwrap_err();

@@ -53,7 +53,7 @@ fn main() {
         workers::a_worker_killed_between_steps_does_none_of_them_twice,
         workers::a_command_whose_worker_is_killed_is_of_unknown_outcome_and_soon,
         workers::a_verification_whose_worker_is_killed_is_done_again,
-        workers::a_worker_that_does_not_trust_ends_nobodys_task,
+        workers::an_untrusting_worker_ends_no_task,
         workers::a_worker_without_a_key_hands_model_calls_back,
         workers::a_store_that_is_gone_is_not_made_anew_and_tasks_wait_for_it,
         workers::a_worker_that_thaws_overwrites_nothing,
@@ -69,7 +69,7 @@ fn main() {
         versions::a_panic_in_an_activity_is_an_attempt_that_failed,
         pushes::a_step_that_was_pushed_and_not_reported_is_not_done_again,
         pushes::a_commit_that_the_repository_does_not_take_is_an_error_of_its_step,
-        pushes::the_late_work_of_a_step_that_nobody_waits_for_does_not_stay,
+        pushes::the_late_work_of_an_abandoned_step_does_not_stay,
         pushes::a_branch_that_somebody_removed_is_there_at_the_end,
         pushes::somebody_elses_commit_on_the_branch_stays,
         limits::tasks_of_a_submission_share_its_budget,
@@ -90,7 +90,7 @@ fn main() {
         versions::a_panic_in_a_workflow_is_a_try_of_the_engine_and_not_the_end,
         limits::an_urgent_task_is_served_first,
         limits::who_submits_little_does_not_wait_for_who_submits_much,
-        traces::the_spans_of_a_session_are_one_trace_whoever_performed_them,
+        traces::the_spans_of_a_session_are_one_trace_across_workers,
         scale::many_tasks,
     ];
     libtest_mimic::run(&Arguments::from_args(), tests).exit();

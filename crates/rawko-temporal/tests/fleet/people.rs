@@ -141,7 +141,7 @@ pub(crate) fn a_task_is_steered_and_what_would_change_nothing_is_refused() {
     let ended = world.ended(&fleet, "steer");
     assert_eq!(ended.status.unwrap().outcome.unwrap().status, Status::Claimed);
     let heard = world.models.asked().iter().any(|asked| asked.last_text().contains("Use tabs."));
-    assert!(heard, "the agent was not told");
+    assert!(heard, "the agent did not receive it");
 }
 
 pub(crate) fn a_task_can_be_seen_without_a_worker_and_begins_once() {
@@ -167,8 +167,8 @@ pub(crate) fn a_task_can_be_seen_without_a_worker_and_begins_once() {
     // Also once it has ended.
     let again = world.runtime.block_on(fleet.submit(world.spec("alone", "Take a step."))).unwrap();
     assert!(!again.is_new);
-    let nobody = world.runtime.block_on(fleet.show("nobody"));
-    assert!(matches!(nobody, Err(FleetError::NoTask(_))), "{nobody:?}");
+    let no_task = world.runtime.block_on(fleet.show("no_task"));
+    assert!(matches!(no_task, Err(FleetError::NoTask(_))), "{no_task:?}");
 }
 
 pub(crate) fn a_task_that_cannot_begin_is_cancelled_and_released() {
@@ -199,7 +199,7 @@ pub(crate) fn a_secret_that_is_said_to_a_task_is_kept_nowhere() {
     world.runtime.block_on(fleet.steer("says", Override::Say { text })).unwrap();
     world.ended(&fleet, "says");
     let heard = world.models.asked().iter().any(|asked| asked.last_text().contains("Use tabs, and "));
-    assert!(heard, "the agent was not told");
+    assert!(heard, "the agent did not receive it");
     let everywhere = ["store", "temporal.db", "temporal.db-wal", "a/log"];
     assert_eq!(world.files_with(&everywhere, secret), Vec::<std::path::PathBuf>::new());
     // The rest of it is in both.

@@ -103,8 +103,8 @@ pub(crate) fn a_commit_that_the_repository_does_not_take_is_an_error_of_its_step
     assert_eq!(ended.status.unwrap().outcome.unwrap().status, Status::Claimed);
     assert_eq!((world.marked("refused").len(), world.marked("steps").len()), (5, 1));
     assert!(
-        world.was_told("could not be pushed, in 5 tries")
-            && world.was_told("unwanted.txt is not wanted here")
+        world.model_received("could not be pushed, in 5 tries")
+            && world.model_received("unwanted.txt is not wanted here")
     );
     assert_eq!(world.git(&["ls-tree", "--name-only", "rawko/unwanted"]), "README.md\ntwo.txt\n");
 }
@@ -117,7 +117,7 @@ fn interfere(folder: &Path, task: &str, message: &str) {
     git(&remote, &["update-ref", &branch, commit.trim()]);
 }
 
-pub(crate) fn the_late_work_of_a_step_that_nobody_waits_for_does_not_stay() {
+pub(crate) fn the_late_work_of_an_abandoned_step_does_not_stay() {
     // As if by a worker that was given up: once before another step, and once after the last one.
     let late = |turn: usize, folder: &Path| {
         if matches!(turn, 1 | 2) {
@@ -145,7 +145,7 @@ pub(crate) fn somebody_elses_commit_on_the_branch_stays() {
     let fleet = world.submit("theirs", "Take two steps.");
     world.ended(&fleet, "theirs");
     assert_eq!(world.git(&["log", "-1", "--format=%s", "rawko/theirs"]), "mine\n");
-    assert!(world.was_told("by somebody else"));
+    assert!(world.model_received("by somebody else"));
 }
 
 pub(crate) fn a_branch_that_somebody_removed_is_there_at_the_end() {

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use rawko_core::session::Status;
 
-use crate::worker::{Told, WorkerProcess};
+use crate::worker::{WorkerOptions, WorkerProcess};
 use crate::world::commands;
 
 /// A collector of OTLP in JSON: what it was sent, and its address.
@@ -38,15 +38,15 @@ fn collector() -> (Arc<Mutex<String>>, String) {
     (received, address)
 }
 
-pub(crate) fn the_spans_of_a_session_are_one_trace_whoever_performed_them() {
+pub(crate) fn the_spans_of_a_session_are_one_trace_across_workers() {
     let Some(world) =
         commands(&["echo $TRACEPARENT >> MARKS/place", "echo $TRACEPARENT >> MARKS/place; echo 1 > one.txt"])
     else {
         return;
     };
     let (received, address) = collector();
-    let told = |name: &str| Told { collector: Some(address.clone()), ..world.told(name) };
-    let _workers = [WorkerProcess::start(&told("a")).ready(), WorkerProcess::start(&told("b")).ready()];
+    let options = |name: &str| WorkerOptions { collector: Some(address.clone()), ..world.options(name) };
+    let _workers = [WorkerProcess::start(&options("a")).ready(), WorkerProcess::start(&options("b")).ready()];
     let fleet = world.submit("traced", "Take two steps.");
     let ended = world.ended(&fleet, "traced");
     assert_eq!(ended.status.as_ref().unwrap().outcome.as_ref().unwrap().status, Status::Claimed);

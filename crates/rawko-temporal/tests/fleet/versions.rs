@@ -6,7 +6,7 @@ use rawko_core::session::Status;
 use rawko_temporal::replay;
 use rawko_temporal::store::SharedStore;
 
-use crate::worker::{Told, WorkerProcess};
+use crate::worker::{WorkerOptions, WorkerProcess};
 use crate::world::commands;
 
 #[track_caller]
@@ -53,15 +53,15 @@ pub(crate) fn a_task_stays_with_the_version_that_began_it() {
     ]) else {
         return;
     };
-    let told = |name: &str, build: &str| Told {
+    let options = |name: &str, build: &str| WorkerOptions {
         deployment: Some(("rawko".to_owned(), build.to_owned())),
-        ..world.told(name)
+        ..world.options(name)
     };
-    let _first = WorkerProcess::start(&told("a", "1")).ready();
+    let _first = WorkerProcess::start(&options("a", "1")).ready();
     world.current_version("rawko", "1");
     let fleet = world.submit("old", "Take two steps.");
     world.until("the task begins", || !world.marked("begun").is_empty());
-    let _second = WorkerProcess::start(&told("b", "2")).ready();
+    let _second = WorkerProcess::start(&options("b", "2")).ready();
     world.current_version("rawko", "2");
     std::fs::write(world.marks().join("go"), "").unwrap();
     world.ended(&fleet, "old");

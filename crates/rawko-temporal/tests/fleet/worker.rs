@@ -22,7 +22,7 @@ pub(crate) const NOTICE: &str = "notice: ";
 
 /// The settings of the process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Told {
+pub(crate) struct WorkerOptions {
     pub(crate) address: String,
     pub(crate) queue: String,
     pub(crate) store: PathBuf,
@@ -50,17 +50,17 @@ pub(crate) struct WorkerProcess {
 }
 
 impl WorkerProcess {
-    pub(crate) fn start(told: &Told) -> Self {
-        std::fs::create_dir_all(&told.folder).unwrap();
-        let ready = told.folder.join("ready");
+    pub(crate) fn start(options: &WorkerOptions) -> Self {
+        std::fs::create_dir_all(&options.folder).unwrap();
+        let ready = options.folder.join("ready");
         let _ = std::fs::remove_file(&ready);
         let log =
-            std::fs::OpenOptions::new().create(true).append(true).open(told.folder.join("log")).unwrap();
+            std::fs::OpenOptions::new().create(true).append(true).open(options.folder.join("log")).unwrap();
         let child = Command::new(std::env::current_exe().unwrap())
-            .env(SETTINGS, serde_json::to_string(told).unwrap())
-            .envs((!told.is_keyless).then_some(("ANTHROPIC_API_KEY", "sk-test")))
-            .env("HOME", &told.user)
-            .envs(told.collector.iter().map(|address| ("OTEL_EXPORTER_OTLP_ENDPOINT", address)))
+            .env(SETTINGS, serde_json::to_string(options).unwrap())
+            .envs((!options.is_keyless).then_some(("ANTHROPIC_API_KEY", "sk-test")))
+            .env("HOME", &options.user)
+            .envs(options.collector.iter().map(|address| ("OTEL_EXPORTER_OTLP_ENDPOINT", address)))
             .env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
             .env("RUST_BACKTRACE", "1")
             .stdin(Stdio::null())
@@ -120,46 +120,49 @@ impl Drop for WorkerProcess {
 
 /// What the process does, if this is one. Says whether it was.
 pub(crate) fn run_if_asked() -> bool {
-    let Ok(told) = std::env::var(SETTINGS) else { return false };
-    let told: Told = serde_json::from_str(&told).unwrap();
+    let Ok(options) = std::env::var(SETTINGS) else { return false };
+    let options: WorkerOptions = serde_json::from_str(&options).unwrap();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().worker_threads(2).build().unwrap();
-    let ready = told.folder.join("ready");
+    let ready = options.folder.join("ready");
     runtime.block_on(async {
         let mut terminate =
             tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()).unwrap();
         let stop = async move {
             terminate.recv().await;
         };
-        let settings = settings(told);
+        let settings = settings(options);
         work(settings, || std::fs::write(ready, "").unwrap(), stop).await.unwrap();
     });
     true
 }
 
-fn settings(told: Told) -> WorkerSettings {
-    let (models, steps, verify) = told.slots;
-    let user = told.user.clone();
+fn settings(options: WorkerOptions) -> WorkerSettings {
+    let (models, steps, verify) = options.slots;
+    let user = options.user.clone();
     let panics = user.join("panic-in-workflow");
     WorkerSettings {
-        engine: EngineAddress { address: Some(told.address), ..EngineAddress::default() },
-        queue: told.queue,
-        store: SharedStore::open(told.store.to_str().unwrap()).unwrap(),
-        folder: told.folder,
-        repositories: told.repositories,
+        engine: EngineAddress { address: Some(options.address), ..EngineAddress::default() },
+        queue: options.queue,
+        store: SharedStore::open(options.store.to_str().unwrap()).unwrap(),
+        folder: options.folder,
+        repositories: options.repositories,
         slots: Slots { models, steps, verify },
         providers: vec!["claude".to_owned()],
-        rates: told.rates,
+        rates: options.rates,
         builder: Arc::new(move |project: &Path| {
             // Once.
             if std::fs::remove_file(user.join("panic")).is_ok() {
                 panic!("a fault of the test");
             }
-            Rawko::builder().project(project).user_config_dir(user.join("config")).trusted(told.is_trusting)
+            Rawko::builder()
+                .project(project)
+                .user_config_dir(user.join("config"))
+                .trusted(options.is_trusting)
         }),
         notice: Arc::new(|text: &str| println!("{NOTICE}{text}")),
-        merge_request: told.merge_request,
-        grace: Duration::from_millis(told.grace_ms),
-        deployment: told.deployment,
+        merge_request: options.merge_request,
+        grace: Duration::from_millis(options.grace_ms),
+        deployment: options.deployment,
         interceptors: vec![WorkflowInterceptorConstructor::new(move |_| PanicsOnce(panics.clone()))],
     }
 }

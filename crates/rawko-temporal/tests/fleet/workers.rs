@@ -9,7 +9,7 @@ use rawko_temporal::{Carriage, FleetError};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::worker::{Told, WorkerProcess};
+use crate::worker::{WorkerOptions, WorkerProcess};
 use crate::world::{World, bash, commands, commands_and, developer};
 
 pub(crate) fn a_worker_killed_between_steps_does_none_of_them_twice() {
@@ -66,7 +66,7 @@ pub(crate) fn a_command_whose_worker_is_killed_is_of_unknown_outcome_and_soon() 
     assert_eq!(ended.status.unwrap().outcome.unwrap().status, Status::Claimed);
     assert_eq!((world.marked("first").len(), world.marked("last").len()), (1, 1));
     assert_eq!(world.marked("begun").len(), 1, "a command was begun twice");
-    assert!(world.was_told("Outcome unknown"), "the agent does not know");
+    assert!(world.model_received("Outcome unknown"), "the agent does not know");
     assert_eq!(attempts(&world, "middle"), ["1", "1"]);
     let files = world.git(&["ls-tree", "--name-only", "rawko/middle"]);
     assert_eq!(files, "README.md\none.txt\nthree.txt\n");
@@ -116,10 +116,10 @@ pub(crate) fn a_worker_that_thaws_overwrites_nothing() {
     assert_eq!(world.git(&["rev-parse", "rawko/frozen"]), head);
 }
 
-pub(crate) fn a_worker_that_does_not_trust_ends_nobodys_task() {
+pub(crate) fn an_untrusting_worker_ends_no_task() {
     let Some(world) = commands(&["echo 1 > one.txt"]) else { return };
     world.claim();
-    let distrusts = Told { is_trusting: false, slots: (0, 4, 1), ..world.told("a") };
+    let distrusts = WorkerOptions { is_trusting: false, slots: (0, 4, 1), ..world.options("a") };
     let _distrusts = WorkerProcess::start(&distrusts).ready();
     let fleet = world.fleet();
     let ids: Vec<String> = (0..4).map(|number| format!("claims-{number}")).collect();
@@ -146,7 +146,7 @@ pub(crate) fn a_worker_without_a_key_hands_model_calls_back() {
     let Some(world) = commands(&["echo 1 > one.txt"]) else { return };
     let server = json!({"baseUrl": world.models.claude_url(), "apiKeyEnv": "ANTHROPIC_API_KEY"});
     world.config(json!({"provider": {"default": "claude", "claude": server}}));
-    let _keyless = WorkerProcess::start(&Told { is_keyless: true, ..world.told("a") }).ready();
+    let _keyless = WorkerProcess::start(&WorkerOptions { is_keyless: true, ..world.options("a") }).ready();
     let fleet = world.submit("call", "Take a step.");
     world.until("it says why it waits", || {
         let shown = world.runtime.block_on(fleet.show("call")).unwrap();
@@ -181,7 +181,7 @@ pub(crate) fn a_store_that_is_gone_is_not_made_anew_and_tasks_wait_for_it() {
     // A worker that begins now makes an empty folder, and does not take it for the store.
     let anew = world.fleet();
     refused(world.runtime.block_on(anew.submit(world.spec("next", "Begin."))).unwrap_err());
-    let mut late = WorkerProcess::start(&world.told("b"));
+    let mut late = WorkerProcess::start(&world.options("b"));
     world.until("a new worker ends", || late.is_gone());
     assert!(world.logs().contains("has no mark"), "{}", world.logs());
     // Another one is none either.
@@ -229,8 +229,8 @@ pub(crate) fn two_workers_share_the_work_and_keep_their_slots() {
     ]) else {
         return;
     };
-    let told = |name| Told { slots: (20, 2, 1), ..world.told(name) };
-    let _workers = [WorkerProcess::start(&told("a")).ready(), WorkerProcess::start(&told("b")).ready()];
+    let options = |name| WorkerOptions { slots: (20, 2, 1), ..world.options(name) };
+    let _workers = [WorkerProcess::start(&options("a")).ready(), WorkerProcess::start(&options("b")).ready()];
     let fleet = world.fleet();
     let ids: Vec<String> = (0..8).map(|number| format!("share-{number}")).collect();
     for id in &ids {
@@ -279,7 +279,7 @@ pub(crate) fn what_a_worker_keeps_of_a_task_that_ended_elsewhere_is_removed() {
 pub(crate) fn a_worker_may_begin_before_the_engine() {
     let Some(mut world) = World::new(developer(vec![bash("echo 1 > one.txt")])) else { return };
     world.engine.kill();
-    let worker = WorkerProcess::start(&world.told("a"));
+    let worker = WorkerProcess::start(&world.options("a"));
     std::thread::sleep(Duration::from_secs(2));
     world.engine.start_again();
     let _worker = worker.ready();

@@ -14,7 +14,7 @@ use rawko_temporal::{Carriage, EngineAddress, Fleet, FleetTask, TaskOptions, Tas
 use serde_json::{Value, json};
 use testkit::{Answer, Asked, ModelServer, TemporalServer, Who};
 
-use crate::worker::{NOTICE, Told, WorkerProcess};
+use crate::worker::{NOTICE, WorkerOptions, WorkerProcess};
 
 /// The folder for marks.
 const MARKS: &str = "marks";
@@ -167,8 +167,8 @@ impl World {
         log.split_whitespace().map(|effect| effect.parse().unwrap()).collect()
     }
 
-    pub(crate) fn told(&self, name: &str) -> Told {
-        Told {
+    pub(crate) fn options(&self, name: &str) -> WorkerOptions {
+        WorkerOptions {
             address: self.engine.address(),
             queue: "test".to_owned(),
             store: self.path("store"),
@@ -188,7 +188,7 @@ impl World {
 
     /// A worker that is ready.
     pub(crate) fn worker(&self, name: &str) -> WorkerProcess {
-        WorkerProcess::start(&self.told(name)).ready()
+        WorkerProcess::start(&self.options(name)).ready()
     }
 
     pub(crate) fn fleet(&self) -> Fleet {
@@ -278,7 +278,7 @@ impl World {
     }
 
     /// Whether an agent was given this text.
-    pub(crate) fn was_told(&self, text: &str) -> bool {
+    pub(crate) fn model_received(&self, text: &str) -> bool {
         self.models.asked().iter().any(|asked| asked.json.to_string().contains(text))
     }
 

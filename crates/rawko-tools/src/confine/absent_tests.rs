@@ -144,7 +144,7 @@ fn a_folder_that_cannot_be_searched_is_not_an_empty_one() {
 }
 
 #[test]
-fn a_link_is_put_back() {
+fn a_link_is_restored() {
     let folder = tempfile::tempdir().unwrap();
     let git = folder.path().join(".git");
     fs::create_dir(&git).unwrap();
@@ -164,7 +164,7 @@ fn a_link_is_put_back() {
 }
 
 #[test]
-fn a_link_at_the_top_of_the_project_is_put_back() {
+fn a_link_at_the_top_of_the_project_is_restored() {
     let folder = tempfile::tempdir().unwrap();
     let top = folder.path().canonicalize().unwrap();
     fs::create_dir(top.join("real")).unwrap();

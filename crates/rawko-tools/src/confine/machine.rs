@@ -7,7 +7,7 @@ use std::time::Duration;
 use rawko_sandbox::{ConfinementPlan, Network, ViewStep, Wall, landlock_version};
 
 use super::private::{OwnFolders, PrivateFolders};
-use super::trial::{self, Trouble};
+use super::trial::{self, TrialError};
 use crate::confinement::Shortage;
 
 /// What a sandbox on this machine has.
@@ -116,8 +116,8 @@ fn try_each(
     // Why it cannot be done so.
     let trial = |wall, base| match trial::run(helper, plan(&own, wall, base), limit) {
         Ok(()) => Ok(None),
-        Err(Trouble::Wall(why)) => Ok(Some(why)),
-        Err(Trouble::Helper(why)) => Err(Shortage::Helper(why)),
+        Err(TrialError::Wall(why)) => Ok(Some(why)),
+        Err(TrialError::Helper(why)) => Err(Shortage::Helper(why)),
     };
     if trial(Wall::Namespaces, layered.into_iter().collect())?.is_none() {
         return Ok(Offer { without_namespaces: None, bubblewrap: None, layers: true });

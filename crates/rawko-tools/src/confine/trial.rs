@@ -15,7 +15,7 @@ use crate::process::{HelperProcess, shell};
 
 /// Why a trial failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Trouble {
+pub(super) enum TrialError {
     /// The program is no helper. It is none for other plans either.
     Helper(String),
     /// The helper could not do this.
@@ -39,16 +39,16 @@ enum TrialOutcome {
 }
 
 /// Has `helper` run the plan. What it started has ended when this returns.
-pub(super) fn run(helper: &Path, plan: ConfinementPlan, limit: Duration) -> Result<(), Trouble> {
+pub(super) fn run(helper: &Path, plan: ConfinementPlan, limit: Duration) -> Result<(), TrialError> {
     let deadline = Instant::now() + limit;
     let not_started = |error: io::Error| {
-        Trouble::Helper(format!(
+        TrialError::Helper(format!(
             "the sandbox's helper {} could not be started: {error}. {REMEDY}",
             helper.display()
         ))
     };
     let arguments = ["-c", "exit 0"].map(OsString::from);
-    let shell = shell().map_err(|error| Trouble::Wall(error.to_string()))?;
+    let shell = shell().map_err(|error| TrialError::Wall(error.to_string()))?;
     let (mut command, mut control) =
         rawko_sandbox::command(helper, Path::new(shell), &arguments).map_err(not_started)?;
     command.env_clear().process_group(0).stdout(Stdio::null()).stderr(Stdio::null());
@@ -112,25 +112,25 @@ fn converse(control: &mut Control, plan: &ConfinementPlan, deadline: Instant) ->
 const REMEDY: &str = "The helper has to be `rawko`, or a program whose plain `fn main` begins with \
                       `rawko::tools::run_helper_if_asked()`";
 
-fn verdict(helper: &Path, said: TrialOutcome, status: ExitStatus, limit: Duration) -> Result<(), Trouble> {
+fn verdict(helper: &Path, said: TrialOutcome, status: ExitStatus, limit: Duration) -> Result<(), TrialError> {
     let helper = helper.display();
     let no_helper =
-        |what: String| Err(Trouble::Helper(format!("the sandbox's helper {helper} {what}. {REMEDY}")));
+        |what: String| Err(TrialError::Helper(format!("the sandbox's helper {helper} {what}. {REMEDY}")));
     let seconds = limit.as_secs();
     match said {
         TrialOutcome::Done => Ok(()),
-        TrialOutcome::Failed(what) => Err(Trouble::Wall(what)),
+        TrialOutcome::Failed(what) => Err(TrialError::Wall(what)),
         TrialOutcome::Unfit(why) => no_helper(why),
         TrialOutcome::Nonsense(error) => no_helper(format!("said what no helper says ({error})")),
         TrialOutcome::NothingInTime { was_ready: false } => {
             no_helper(format!("did not answer within {seconds} seconds"))
         }
         TrialOutcome::NothingInTime { was_ready: true } => {
-            Err(Trouble::Wall(format!("the helper did not run a command within {seconds} seconds")))
+            Err(TrialError::Wall(format!("the helper did not run a command within {seconds} seconds")))
         }
         // What the kernel kills for a system call, it may let do the next trial.
         TrialOutcome::Nothing { was_ready } if was_ready || status.signal().is_some() => {
-            Err(Trouble::Wall(format!("the helper ended with {status} and said nothing")))
+            Err(TrialError::Wall(format!("the helper ended with {status} and said nothing")))
         }
         TrialOutcome::Nothing { .. } => no_helper(format!("ended with {status} and said nothing")),
     }

@@ -5,7 +5,7 @@ use rawko_sandbox::{Network, Wall};
 use super::*;
 
 /// Tries a program that is the shell script `text`. `$folder` is a folder of its own.
-fn tried(text: &str, limit: Duration) -> (tempfile::TempDir, Result<(), Trouble>) {
+fn tried(text: &str, limit: Duration) -> (tempfile::TempDir, Result<(), TrialError>) {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("program");
     std::fs::write(&program, format!("#!/bin/sh\nfolder='{}'\n{text}\n", folder.path().display())).unwrap();
@@ -29,7 +29,7 @@ fn tried(text: &str, limit: Duration) -> (tempfile::TempDir, Result<(), Trouble>
 fn check_no_helper(text: &str, limit: Duration, expected: &str) {
     let begun = Instant::now();
     let (_folder, result) = tried(text, limit);
-    let Err(Trouble::Helper(why)) = result else { panic!("{result:?}") };
+    let Err(TrialError::Helper(why)) = result else { panic!("{result:?}") };
     assert!(why.contains(expected), "{expected} is not in {why}");
     assert!(why.contains("run_helper_if_asked"), "{why}");
     assert!(begun.elapsed() < limit.max(LONG / 2), "it took {:?}", begun.elapsed());
@@ -43,7 +43,7 @@ fn a_program_that_never_answers_is_ended_with_what_it_started() {
         "sleep 1000 & echo $! > $folder/pid; echo $$ >> $folder/pid; mv $folder/pid $folder/pids; wait";
     let (folder, result) = tried(text, Duration::from_secs(2));
     assert!(
-        matches!(&result, Err(Trouble::Helper(why)) if why.contains("did not answer within 2 seconds")),
+        matches!(&result, Err(TrialError::Helper(why)) if why.contains("did not answer within 2 seconds")),
         "{result:?}"
     );
     let pids = std::fs::read_to_string(folder.path().join("pids")).unwrap();
@@ -85,7 +85,7 @@ fn a_program_that_is_missing_is_named() {
 #[test]
 fn a_helper_that_says_what_failed_is_one() {
     let (_folder, result) = tried(r#"echo '{"failed":{"what":"no walls here"}}' >&0"#, LONG);
-    assert_eq!(result, Err(Trouble::Wall("no walls here".to_owned())));
+    assert_eq!(result, Err(TrialError::Wall("no walls here".to_owned())));
     let (_folder, result) =
         tried(r#"printf '"ready"\n{"ended":{"code":0,"signal":null,"leftovers":0}}\n' >&0"#, LONG);
     assert_eq!(result, Ok(()));

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_that_nobody_else_ends_is_ended_and_others_are_not() {
+    fn a_command_that_the_reaper_missed_is_ended_and_others_are_not() {
         // Another process's mark: this one's commands belong to other tests.
         let mark = command_mark().unwrap() + 1;
         let start = |limit: u64| {

@@ -97,11 +97,11 @@ impl Dialogue {
         self.window.turn_is_new();
     }
 
-    /// The answer to the last turn was lost, and the agent gets `news` before it is asked again.
-    pub(super) fn turn_was_lost(&mut self, news: Vec<Content>) {
+    /// The answer to the last turn was lost, and the agent gets `notices` before it is asked again.
+    pub(super) fn turn_was_lost(&mut self, notices: Vec<Content>) {
         self.end_pause();
         self.say_for_agent("(This turn was not answered: rawko was interrupted here.)");
-        self.say(news);
+        self.say(notices);
     }
 
     /// Whether the conversation can continue: all calls of its last turn are answered.

@@ -10,7 +10,7 @@ pub(crate) struct Inbox {
     /// What is said about the turn, after its results.
     remarks: Vec<String>,
     /// What happened while no process carried the run.
-    news: Vec<String>,
+    notices: Vec<String>,
     /// Messages of the user that are still to be sent.
     messages: Vec<String>,
     /// How many messages of the user came in, those in `messages` included.
@@ -24,8 +24,8 @@ impl Inbox {
     }
 
     /// Adds what happened while no process carried the run.
-    pub(crate) fn tell(&mut self, words: String) {
-        self.news.push(words);
+    pub(crate) fn notify(&mut self, words: String) {
+        self.notices.push(words);
     }
 
     /// Adds a message of the user.
@@ -56,8 +56,8 @@ impl Inbox {
     }
 
     /// What happened while no process carried the run.
-    pub(super) fn take_news(&mut self) -> Vec<Content> {
-        texts(&mut self.news)
+    pub(super) fn take_notices(&mut self) -> Vec<Content> {
+        texts(&mut self.notices)
     }
 
     /// What the user has said.
@@ -68,8 +68,9 @@ impl Inbox {
 
     /// All of it, for the message that follows the results of a turn.
     pub(super) fn take_all(&mut self) -> impl Iterator<Item = Content> + use<> {
-        let (remarks, news, messages) = (texts(&mut self.remarks), self.take_news(), self.take_messages());
-        remarks.into_iter().chain(news).chain(messages)
+        let (remarks, notices, messages) =
+            (texts(&mut self.remarks), self.take_notices(), self.take_messages());
+        remarks.into_iter().chain(notices).chain(messages)
     }
 }
 

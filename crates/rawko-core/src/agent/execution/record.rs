@@ -32,7 +32,7 @@ pub(crate) struct ExecutionLog {
     /// Whether the agent was asked to go on because it had said nothing.
     pub(super) was_silent: bool,
     /// It wrote a call as text in its last turn, and rawko told it how to call.
-    pub(super) was_told_to_call: bool,
+    pub(super) was_shown_how_to_call: bool,
 }
 
 /// The report with which an execution ends.

@@ -43,7 +43,7 @@ impl Execution {
             return self.turn_without_calls(stop_reason);
         }
         self.record.was_silent = false;
-        self.record.was_told_to_call = false;
+        self.record.was_shown_how_to_call = false;
         let slots =
             calls.into_iter().map(|call| self.slot(call, stop_reason, plan, &mut judge, notes)).collect();
         self.calls.begin(slots);
@@ -73,18 +73,18 @@ impl Execution {
         let silent = self.record.last_text().trim().is_empty();
         let offered = self.dialogue.log().tools.iter().map(|tool| tool.name.as_str());
         let written =
-            written_call(self.record.last_text(), offered).filter(|_| !self.record.was_told_to_call);
+            written_call(self.record.last_text(), offered).filter(|_| !self.record.was_shown_how_to_call);
         let nudge = match (stop_reason, written) {
             (StopReason::MaxTokens, _) => Some(prompt::CUT_OFF.to_owned()),
             (_, Some(tool)) => Some(prompt::wrote_a_call(tool)),
             _ if silent && !self.record.was_silent => Some(prompt::SAID_NOTHING.to_owned()),
             _ => None,
         };
-        let is_told = written.is_some() && stop_reason != StopReason::MaxTokens;
+        let explains_call = written.is_some() && stop_reason != StopReason::MaxTokens;
         match nudge {
             Some(words) if has_turns => {
                 self.record.was_silent = silent;
-                self.record.was_told_to_call = is_told;
+                self.record.was_shown_how_to_call = explains_call;
                 self.dialogue.say(std::iter::once(Content::text(words)).chain(self.inbox.take_messages()));
                 ExecutionStep::Ask
             }

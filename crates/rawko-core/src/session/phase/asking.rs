@@ -319,7 +319,7 @@ impl PendingDecision {
         let (decision, instead_of) = match ledger.guarded(self.point, decision) {
             Guarded::Stands(decision) => (decision, None),
             Guarded::Replaced { by, instead_of } => (by, Some(instead_of)),
-            Guarded::Nobody(error, limit) => {
+            Guarded::NoAgentLeft(error, limit) => {
                 ledger.task.limit = Some(limit);
                 return self.broken(error);
             }

@@ -21,11 +21,11 @@ impl ExecutionLog {
     pub(crate) fn failure(&self, words: &str) -> ErrorInfo {
         let newest_check = self.facts.commands.iter().rev().find(|fact| fact.is_check);
         let red = newest_check.filter(|fact| fact.result() == CommandResult::Failed);
-        let is_told = |red: &CommandFact| {
+        let is_last_error = |red: &CommandFact| {
             self.last_error.as_ref().is_some_and(|last| last.command() == Some(&red.command))
         };
         match (red, &self.last_error) {
-            (Some(red), last) if last.is_none() || !is_told(red) => {
+            (Some(red), last) if last.is_none() || !is_last_error(red) => {
                 failed_command(&red.command, red.own_exit_code(), "")
             }
             (_, Some(last)) => last.clone(),

@@ -153,7 +153,7 @@ fn no_cd_leaves_the_project() {
 }
 
 #[test]
-fn exit_is_implied_behind_a_failed_cd_alone() {
+fn exit_is_implied_after_a_failed_cd_alone() {
     check(&["cd src || exit", "cd src || exit 2", "cd a && cd b || exit 1"], true);
     check(
         &[

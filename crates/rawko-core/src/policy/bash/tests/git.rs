@@ -3,7 +3,7 @@
 use super::check;
 
 #[test]
-fn git_is_granted_but_not_what_it_can_be_told_to_start() {
+fn git_is_granted_but_not_the_programs_it_can_start() {
     check(
         &[
             "git -c alias.x='!touch x' x",

@@ -3,7 +3,7 @@
 use super::check;
 
 #[test]
-fn a_wrapper_grants_nothing_for_what_is_behind_it() {
+fn a_wrapper_grants_nothing_for_the_program_it_starts() {
     check(
         &[
             "env touch x",

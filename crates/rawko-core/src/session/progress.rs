@@ -46,7 +46,7 @@ pub(super) enum ProgressLevel {
 
 /// What is known of a run's texts and results.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub(super) struct Novelty {
+pub(super) struct ProgressTracker {
     /// Files that were changed.
     files: BTreeSet<TextDigest>,
     /// The phrases that were written into each file, or replaced.
@@ -122,7 +122,7 @@ impl Ran {
     }
 }
 
-impl Novelty {
+impl ProgressTracker {
     /// The progress of `call`, and, if it is a check that failed, after how many different changes it has failed alike.
     pub(super) fn judge(
         &mut self,
@@ -346,7 +346,12 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn bash(novelty: &mut Novelty, command: &str, exit: i32, output: &str) -> (ProgressLevel, Option<u32>) {
+    fn bash(
+        tracker: &mut ProgressTracker,
+        command: &str,
+        exit: i32,
+        output: &str,
+    ) -> (ProgressLevel, Option<u32>) {
         // As the tool sees it.
         let changed =
             command.split_once("> ").map(|(_, rest)| rest.split([' ', '\n']).next().unwrap_or_default());
@@ -356,13 +361,13 @@ mod tests {
             named_files_changed: changed.into_iter().map(str::to_owned).collect(),
             ..ToolOutcome::ok(format!("{output}\n[exit code {exit}]"))
         };
-        novelty.judge(&call("Bash", json!({ "command": command })), ToolAccess::Mutating, &outcome)
+        tracker.judge(&call("Bash", json!({ "command": command })), ToolAccess::Mutating, &outcome)
     }
 
-    fn write(novelty: &mut Novelty, path: &str, text: &str) -> ProgressLevel {
+    fn write(tracker: &mut ProgressTracker, path: &str, text: &str) -> ProgressLevel {
         let input = json!({"file_path": path, "content": text});
         let outcome = ToolOutcome { files_modified: vec![path.to_owned()], ..ToolOutcome::ok("written") };
-        novelty.judge(&call("Write", input), ToolAccess::Mutating, &outcome).0
+        tracker.judge(&call("Write", input), ToolAccess::Mutating, &outcome).0
     }
 
     fn call(name: &str, input: Value) -> ToolCall {
@@ -372,9 +377,9 @@ mod tests {
     /// The progress that the second text counts as after the first.
     #[track_caller]
     fn check_text(first: &str, second: &str, expected: ProgressLevel) {
-        let mut novelty = Novelty::default();
-        assert_eq!(write(&mut novelty, "a", first), ProgressLevel::NewPlace, "{first}");
-        assert_eq!(write(&mut novelty, "a", second), expected, "{first} / {second}");
+        let mut tracker = ProgressTracker::default();
+        assert_eq!(write(&mut tracker, "a", first), ProgressLevel::NewPlace, "{first}");
+        assert_eq!(write(&mut tracker, "a", second), expected, "{first} / {second}");
     }
 
     #[test]
@@ -395,9 +400,9 @@ mod tests {
         let edit = |old: &str, new: &str| {
             call("Edit", json!({"file_path": "a", "old_string": old, "new_string": new}))
         };
-        let mut novelty = Novelty::default();
+        let mut tracker = ProgressTracker::default();
         let ok = ToolOutcome { files_modified: vec!["a".into()], ..ToolOutcome::ok("done") };
-        let mut judge = |call: ToolCall| novelty.judge(&call, ToolAccess::Mutating, &ok).0;
+        let mut judge = |call: ToolCall| tracker.judge(&call, ToolAccess::Mutating, &ok).0;
         assert_eq!(judge(edit("let x = one();", "let x = two();")), ProgressLevel::NewPlace);
         assert_eq!(judge(edit("let x = two();", "let x = one();")), ProgressLevel::None, "there and back");
         assert_eq!(
@@ -420,24 +425,24 @@ mod tests {
 
     #[test]
     fn a_command_is_judged_by_what_came_of_it() {
-        let mut novelty = Novelty::default();
-        let mut news = |command: &str, output: &str| bash(&mut novelty, command, 0, output).0;
-        assert_eq!(news("ls", "a.rs\nb.rs"), ProgressLevel::NewOutput);
-        assert_eq!(news("ls -a", "a.rs\nb.rs"), ProgressLevel::None, "another command, the same result");
-        assert_eq!(news("echo alpha", "alpha"), ProgressLevel::None, "it says what it was told to say");
-        assert_eq!(news("sleep 5", "(no output)"), ProgressLevel::None);
-        assert_eq!(news("date", "Mon 10:22:01"), ProgressLevel::NewOutput);
-        assert_eq!(news("date -u", "Mon 10:23:07"), ProgressLevel::None);
-        assert_eq!(news("cat > a.py <<'E'\nx = f()\nE", "(no output)"), ProgressLevel::NewPlace);
+        let mut tracker = ProgressTracker::default();
+        let mut run = |command: &str, output: &str| bash(&mut tracker, command, 0, output).0;
+        assert_eq!(run("ls", "a.rs\nb.rs"), ProgressLevel::NewOutput);
+        assert_eq!(run("ls -a", "a.rs\nb.rs"), ProgressLevel::None, "another command, the same result");
+        assert_eq!(run("echo alpha", "alpha"), ProgressLevel::None, "it says what it was told to say");
+        assert_eq!(run("sleep 5", "(no output)"), ProgressLevel::None);
+        assert_eq!(run("date", "Mon 10:22:01"), ProgressLevel::NewOutput);
+        assert_eq!(run("date -u", "Mon 10:23:07"), ProgressLevel::None);
+        assert_eq!(run("cat > a.py <<'E'\nx = f()\nE", "(no output)"), ProgressLevel::NewPlace);
         assert_eq!(
-            news("cat > b.py <<'E'\nx = f()\nE", "(no output)"),
+            run("cat > b.py <<'E'\nx = f()\nE", "(no output)"),
             ProgressLevel::NewPlace,
             "another file"
         );
-        assert_eq!(news("echo 1 >> n", "(no output)"), ProgressLevel::NewPlace);
-        assert_eq!(news("echo 2 >> n", "(no output)"), ProgressLevel::None);
+        assert_eq!(run("echo 1 >> n", "(no output)"), ProgressLevel::NewPlace);
+        assert_eq!(run("echo 2 >> n", "(no output)"), ProgressLevel::None);
         assert_eq!(
-            news("echo more >> n", "(no output)"),
+            run("echo more >> n", "(no output)"),
             ProgressLevel::NewChange,
             "other words, the same place"
         );
@@ -445,26 +450,26 @@ mod tests {
 
     #[test]
     fn a_check_counts_by_its_result_after_a_write() {
-        let mut novelty = Novelty::default();
-        assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (ProgressLevel::NewOutput, Some(1)));
-        assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (ProgressLevel::None, Some(1)));
+        let mut tracker = ProgressTracker::default();
+        assert_eq!(bash(&mut tracker, "make test", 1, "a failed"), (ProgressLevel::NewOutput, Some(1)));
+        assert_eq!(bash(&mut tracker, "make test", 1, "a failed"), (ProgressLevel::None, Some(1)));
         for alike in 2..5 {
-            let news = if alike == 2 { ProgressLevel::NewPlace } else { ProgressLevel::NewChange };
-            assert_eq!(write(&mut novelty, "a", &format!("try {}", "x".repeat(alike as usize))), news);
-            assert_eq!(bash(&mut novelty, "make test", 1, "a failed"), (ProgressLevel::None, Some(alike)));
+            let progress = if alike == 2 { ProgressLevel::NewPlace } else { ProgressLevel::NewChange };
+            assert_eq!(write(&mut tracker, "a", &format!("try {}", "x".repeat(alike as usize))), progress);
+            assert_eq!(bash(&mut tracker, "make test", 1, "a failed"), (ProgressLevel::None, Some(alike)));
         }
-        write(&mut novelty, "a", "try 2");
+        write(&mut tracker, "a", "try 2");
         assert_eq!(
-            bash(&mut novelty, "make test", 1, "a failed, 2 left"),
+            bash(&mut tracker, "make test", 1, "a failed, 2 left"),
             (ProgressLevel::NewChange, Some(1))
         );
-        write(&mut novelty, "a", "try 3");
+        write(&mut tracker, "a", "try 3");
         assert_eq!(
-            bash(&mut novelty, "make test", 1, "a failed, 1 left"),
+            bash(&mut tracker, "make test", 1, "a failed, 1 left"),
             (ProgressLevel::NewOutput, Some(1))
         );
         assert_eq!(
-            bash(&mut novelty, "make test", 0, "ok").0,
+            bash(&mut tracker, "make test", 0, "ok").0,
             ProgressLevel::NewOutput,
             "nothing was written"
         );
@@ -473,14 +478,14 @@ mod tests {
     /// Runs of one check, each after new text (`+`) or after a write without any (`.`), as exit status and output.
     #[track_caller]
     fn check_better(runs: &[(char, i32, &str)], expected: &[bool]) {
-        let mut novelty = Novelty::default();
+        let mut tracker = ProgressTracker::default();
         let mut number = 0;
         let better: Vec<bool> = runs
             .iter()
             .map(|(write_before, exit, output)| {
                 number += usize::from(*write_before == '+');
-                write(&mut novelty, "a", &format!("some {}", "y".repeat(number)));
-                bash(&mut novelty, "pytest", *exit, output).0 >= ProgressLevel::Passed
+                write(&mut tracker, "a", &format!("some {}", "y".repeat(number)));
+                bash(&mut tracker, "pytest", *exit, output).0 >= ProgressLevel::Passed
             })
             .collect();
         assert_eq!(better, expected, "{runs:?}");
@@ -524,12 +529,12 @@ mod tests {
 
     #[test]
     fn a_check_that_rawko_ran_counts_too() {
-        let mut novelty = Novelty::default();
+        let mut tracker = ProgressTracker::default();
         let mut check = |passes: bool| {
-            novelty.writes += 1;
+            tracker.writes += 1;
             let exit_code = Some(i32::from(!passes));
             let output = if passes { "ok" } else { "failed" }.to_owned();
-            novelty.judge_check(&CommandRun {
+            tracker.judge_check(&CommandRun {
                 command: "make".into(),
                 exit_code,
                 output,
@@ -540,8 +545,8 @@ mod tests {
     }
 
     #[test]
-    fn a_check_behind_a_pipe_or_a_wrapper_counts_by_its_own_status() {
-        let mut novelty = Novelty::default();
+    fn a_check_in_a_pipe_or_a_wrapper_counts_by_its_own_status() {
+        let mut tracker = ProgressTracker::default();
         let mut run = |command: &str, statuses: &[i32], output: &str| {
             let outcome = ToolOutcome {
                 exit_code: Some(0),
@@ -549,7 +554,7 @@ mod tests {
                 ..ToolOutcome::ok(format!("{output}\n[exit code 0]"))
             };
             let call = call("Bash", json!({ "command": command }));
-            novelty.judge(&call, ToolAccess::Mutating, &outcome)
+            tracker.judge(&call, ToolAccess::Mutating, &outcome)
         };
         assert_eq!(
             run("uv run pytest -q | tail -5", &[1, 0], "a failed"),
@@ -573,11 +578,11 @@ mod tests {
     #[test]
     fn another_failure_without_new_text_is_no_change() {
         use ProgressLevel::{NewOutput, Passed};
-        let mut novelty = Novelty::default();
-        bash(&mut novelty, "make test", 1, "no rule");
+        let mut tracker = ProgressTracker::default();
+        bash(&mut tracker, "make test", 1, "no rule");
         let progress = [(1, "ka lo"), (1, "mi"), (0, "nu"), (1, "pe")].map(|(exit, output)| {
-            bash(&mut novelty, "mv a b", 0, "");
-            bash(&mut novelty, "make test", exit, output).0
+            bash(&mut tracker, "mv a b", 0, "");
+            bash(&mut tracker, "make test", exit, output).0
         });
         assert_eq!(progress, [NewOutput, NewOutput, Passed, NewOutput]);
     }
@@ -592,25 +597,25 @@ mod tests {
         assert!(!same("/tmp/project/src/one.py:3", "/tmp/project/src/two.py:3"));
         assert!(!same("FAILED test_addition", "FAILED test_division"));
         assert!(!same("getUserName is not defined", "setUserName is not defined"));
-        let mut novelty = Novelty::default();
-        bash(&mut novelty, "make test", 1, "cannot open /tmp/Xa9kQ2LmTb");
-        write(&mut novelty, "a", "new words here");
-        let again = bash(&mut novelty, "make test", 1, "cannot open /tmp/qQQkTTmbzz");
+        let mut tracker = ProgressTracker::default();
+        bash(&mut tracker, "make test", 1, "cannot open /tmp/Xa9kQ2LmTb");
+        write(&mut tracker, "a", "new words here");
+        let again = bash(&mut tracker, "make test", 1, "cannot open /tmp/qQQkTTmbzz");
         assert_eq!(again, (ProgressLevel::None, Some(2)));
     }
 
     #[test]
-    fn what_failed_is_not_news() {
-        let mut novelty = Novelty::default();
+    fn a_failed_call_is_no_progress() {
+        let mut tracker = ProgressTracker::default();
         let failed = ToolOutcome { is_error: true, ..ToolOutcome::ok("no such file: a") };
         let read = call("Read", json!({"file_path": "a"}));
-        assert_eq!(novelty.judge(&read, ToolAccess::ReadOnly, &failed).0, ProgressLevel::None);
+        assert_eq!(tracker.judge(&read, ToolAccess::ReadOnly, &failed).0, ProgressLevel::None);
         assert_eq!(
-            novelty.judge(&read, ToolAccess::ReadOnly, &ToolOutcome::ok("text")).0,
+            tracker.judge(&read, ToolAccess::ReadOnly, &ToolOutcome::ok("text")).0,
             ProgressLevel::NewOutput
         );
         assert_eq!(
-            novelty.judge(&read, ToolAccess::ReadOnly, &ToolOutcome::ok("text")).0,
+            tracker.judge(&read, ToolAccess::ReadOnly, &ToolOutcome::ok("text")).0,
             ProgressLevel::None
         );
     }
