@@ -302,7 +302,7 @@ const GIT_IS_HELD: [(&str, &str); 2] = [
     ),
 ];
 
-/// Says what an error of git's means that only says that a file is in use.
+/// Explains an error of git's that only says that a file is in use.
 fn explain_git(text: &mut String) {
     for (said, meaning) in GIT_IS_HELD {
         let says = |line: &str| {
@@ -321,7 +321,7 @@ fn explain_sockets(text: &mut String, is_full: bool) {
     if !is_full && text.contains("Address family not supported by protocol") {
         text.push_str(
             "\n[The sandbox refused a Unix socket: without namespaces, which this machine does not offer, those of other \
-             programs could not be told apart. Do without it, or name it in your report.]",
+             programs could not be distinguished. Do without it, or name it in your report.]",
         );
     }
 }

@@ -129,7 +129,7 @@ fn numbered(path: &str, bytes: &[u8], offset: Option<u64>, limit: Option<u64>) -
         shown.push_str("]\n");
     }
     if std::str::from_utf8(bytes).is_err() {
-        shown.push_str("[The file is not valid UTF-8: \u{fffd} stands for bytes that cannot be shown.]\n");
+        shown.push_str("[The file is not valid UTF-8: \u{fffd} marks bytes that cannot be shown.]\n");
     }
     ToolOutcome::ok(shown)
 }

@@ -332,7 +332,7 @@ fn examined(case: &Case<'_>, last: &ExecutionSummary, plain: bool) -> Option<Rul
         None if case.record.checks() == Checks::Passed => {
             Some(Ruling::done("changed-and-checked", true, last))
         }
-        None => Some(Ruling::go_on("changed-not-tested", false, "Nobody has seen the change to work")),
+        None => Some(Ruling::go_on("changed-not-tested", false, "No agent has seen the change work")),
     }
 }
 
