@@ -1,4 +1,4 @@
-//! What the Copilot CLI says of a failure, as rawko's errors.
+//! Turns failures that the Copilot CLI reports into rawko's errors.
 
 use rawko_core::error::{ErrorCode, ErrorInfo};
 use rawko_provider::error_code;

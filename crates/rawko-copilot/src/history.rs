@@ -1,4 +1,4 @@
-//! What a session gets: its first message, and the ones that follow.
+//! The messages that a session is sent: the first one, and those that follow.
 //!
 //! A session of the CLI holds its conversation by itself and cannot be given another one. Where rawko's conversation is
 //! not the one that the session holds (a resumed run, a fork, a compaction, another provider before), a new session gets

@@ -1,4 +1,5 @@
-//! What the provider is made of: the CLI, an account or a key of the user's own, and what the CLI may see of the environment.
+//! The settings of the provider: the CLI, an account or a key of the user's own, and the part of the environment that
+//! the CLI sees.
 //!
 //! Owns the names of variables. The environment itself is an argument.
 

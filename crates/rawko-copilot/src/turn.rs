@@ -1,7 +1,8 @@
 //! One turn: what the CLI reports while a model answers, as rawko's events.
 //!
-//! Owns the order of that. The CLI runs a loop of its own: it would call the model again as soon as it has the results of
-//! a turn's calls. rawko runs this loop, so a turn ends here as soon as every call of the message waits for its result.
+//! Owns the order of these events. The CLI runs a loop of its own: it would call the model again as soon as it has the
+//! results of a turn's calls. rawko runs this loop, so a turn ends here as soon as every call of the message waits for
+//! its result.
 //!
 //! ```text
 //! assistant.message_delta …  assistant.usage  assistant.message ┬─ no calls ──▶ session.idle ──────────────▶ done

@@ -50,9 +50,9 @@ pub enum Approval {
         /// Who answered.
         by: String,
     },
-    /// Nobody answered in time.
+    /// No one answered in time.
     Expired,
-    /// There was nobody to ask: no terminal, no callback, and no key to seal an answer with.
+    /// There was no one to ask: no terminal, no callback, and no key to seal an answer with.
     Unattended,
 }
 
@@ -82,7 +82,7 @@ fn words(needs: &[Refusal]) -> String {
     needs.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// SHA-256 over parts whose borders count, in hexadecimal.
+/// SHA-256 over the parts, each after its length, in hexadecimal.
 fn digest(parts: &[&str]) -> String {
     let mut hash = Sha256::new();
     for part in parts {

@@ -1,7 +1,8 @@
 //! Tools that a provider runs itself while it answers: so far its search of the web.
 //!
-//! Such a call never reaches rawko as a request to run something. It comes with its result as a part of the answer, and goes
-//! back unchanged with the next request. The core decides who may search, tells people of it, and keeps the blocks.
+//! Such a call never reaches rawko as a request to run something. It comes with its result as a part of the answer, and
+//! goes back unchanged with the next request. The core decides who may search, reports searches to people, and keeps
+//! the blocks.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

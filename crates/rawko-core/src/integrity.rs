@@ -1,4 +1,5 @@
-//! What shows that a verification tested the work and not the run's own idea of it (`docs/verification.md#integrity`).
+//! Evidence that a verification tested the work, and not checks of the run's own making
+//! (`docs/verification.md#integrity`).
 //!
 //! The program that runs the commands gathers the facts, and they are judged here: the commands' exit status proves the
 //! work only if the tree differs from the one the run began with, and the checks are those that were there at the

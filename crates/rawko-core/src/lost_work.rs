@@ -1,4 +1,4 @@
-//! Work of a session that is not known any more, because the journal was damaged.
+//! Work of a session whose records were lost, because the journal was damaged.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

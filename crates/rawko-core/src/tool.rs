@@ -93,7 +93,7 @@ impl Refusal {
 }
 
 impl Refusal {
-    /// The change of the configuration that grants it for good. What a command needs its verdict says.
+    /// The change of the configuration that grants it for good. For a command, the policy's decision names it.
     fn change_to_grant_it(&self) -> Option<String> {
         match self {
             Self::Command => None,

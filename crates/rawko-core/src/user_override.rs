@@ -1,4 +1,4 @@
-//! What a user has a run do.
+//! The user's commands to a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ pub enum Override {
     Go,
     /// Begin the task anew: what was planned, done and said is forgotten. Files, spending and limits stay.
     Reset,
-    /// Tell the agent that works, or the next one, and the arbiter.
+    /// Send a message to the agent that works, or to the next one, and to the arbiter.
     Say {
         /// The user's words.
         text: String,

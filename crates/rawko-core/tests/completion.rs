@@ -1,4 +1,4 @@
-//! A COMPLETE against the record, verdicts, and what a report of failure leaves behind
+//! A COMPLETE against the record, verdicts, and the error that a report of failure leaves
 //! (`docs/arbiter.md#what-the-decision-rests-on`; `docs/machine.md#transitions`).
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]

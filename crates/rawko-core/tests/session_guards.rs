@@ -192,7 +192,7 @@ fn a_run_that_is_cancelled_during_its_verification_waits_for_nothing() {
 }
 
 #[test]
-fn nothing_is_complete_before_anybody_has_worked() {
+fn nothing_is_complete_before_an_agent_has_worked() {
     let mut bench = Bench::start(setup());
     bench.decide(complete());
     assert!(bench.asked().contains("COMPLETE is not possible: no agent has worked yet"), "{}", bench.asked());

@@ -1,4 +1,5 @@
-//! What was lost with a process or with the damaged end of a journal: who learns of it, and that nothing else changes.
+//! Work that was lost with a process or with the damaged end of a journal: who is informed, and that nothing else
+//! changes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

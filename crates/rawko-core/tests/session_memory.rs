@@ -127,7 +127,7 @@ fn until_the_extractor() -> Bench {
 }
 
 #[test]
-fn what_was_learned_is_kept_before_anybody_judges() {
+fn what_was_learned_is_kept_before_the_work_is_judged() {
     let mut bench = until_the_extractor();
     bench.reply(vec![call("m", "remember", draft(true))], StopReason::ToolUse);
     let lost = bench.take(|effect| matches!(effect, Effect::Remember { .. }));

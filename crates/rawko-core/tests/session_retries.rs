@@ -291,7 +291,7 @@ fn the_rules_decide_while_the_arbiters_provider_is_down() {
     assert_eq!(first.rejected, [format!("p did not answer ({why})")]);
     let said = format!("the arbiter's provider p does not answer ({why}); the rules decide until it does");
     assert_eq!(warnings(&bench), [said.as_str()]);
-    assert!(!is_repeat(&bench), "the agent's provider is another one, as far as anybody knows");
+    assert!(!is_repeat(&bench), "the agent's provider is another one, as far as is known");
 
     // The next question costs one request, and the user is not warned again.
     bench.report("success");

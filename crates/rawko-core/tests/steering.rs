@@ -96,8 +96,8 @@ fn what_has_no_meaning_is_ignored_and_says_why() {
     check_ignored(&mut bench, Override::SkipStep, "there is no plan yet, and so no step to skip");
     check_ignored(&mut bench, Override::Go, "it is not paused");
     check_ignored(&mut bench, say(" \n"), "the message is empty");
-    let agents = "there is no agent `nobody` (there are: developer, planner, tester)";
-    check_ignored(&mut bench, force("nobody"), agents);
+    let agents = "there is no agent `unknown` (there are: developer, planner, tester)";
+    check_ignored(&mut bench, force("unknown"), agents);
     bench.give(Event::CancelRequested { reason: "r".into() });
     for command in [Override::Pause, Override::Retry, force("developer"), say("x")] {
         check_ignored(&mut bench, command, "the run is over");

@@ -1,4 +1,4 @@
-//! What a session or an execution changed, for the page.
+//! The changes of a session or an execution, for the page.
 
 use rawko::checkpoint::{
     CheckpointError, Checkpoints, DiffDetail, DiffRange, FileChange, OthersChange, Until,

@@ -5,7 +5,7 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
-/// What a server answered.
+/// A server's answer to a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answer {
     /// Everything that is text. Not bounded here, except by the size of a message.

@@ -1,4 +1,4 @@
-//! One call of a tool: what the server wants to know meanwhile, tasks, and its time.
+//! One call of a tool: the server's questions meanwhile, tasks, and the deadline.
 
 use std::time::Duration;
 

@@ -43,7 +43,7 @@ pub struct Options {
     pub version: String,
     /// The revision that the server spoke before, where it is known: then nothing is tried out.
     pub known: Option<ProtocolRevision>,
-    /// Who is asked what servers want to know from a person. Without one the answer is no.
+    /// Asks a person what servers want to know. Without one the answer is no.
     pub person: Option<AskPerson>,
 }
 
@@ -140,7 +140,7 @@ pub struct Connection {
     pub(crate) service: RunningService<RoleClient, Handler>,
     pub(crate) options: Options,
     fault: DisconnectReason,
-    /// Waits for news of the server's tools, where the revision has a request for that.
+    /// Waits for notifications of changed tools, where the revision has a request for that.
     listener: Option<AbortHandle>,
 }
 
@@ -162,7 +162,7 @@ impl Connection {
         Self::begin(transport, options, fault).await
     }
 
-    /// Connects to a server behind an address. `credentials` holds what an earlier [`login`](crate::login) gave.
+    /// Connects to a server over HTTP. `credentials` holds what an earlier [`login`](crate::login) gave.
     ///
     /// # Errors
     /// Why the server is not ready; [`McpError::LoginNeeded`] where it wants a login.
@@ -225,7 +225,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// In revisions without a handshake, news of the tools come only to those who asked for them.
+    /// In revisions without a handshake, only a client that asked for notifications of changed tools gets them.
     fn listen(&mut self) {
         let Some(info) = self.service.peer_info() else { return };
         let announces =

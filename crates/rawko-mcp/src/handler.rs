@@ -1,4 +1,4 @@
-//! What servers ask the client, and what they tell it.
+//! Handles the requests and notifications that servers send to the client.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

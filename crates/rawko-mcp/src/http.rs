@@ -1,4 +1,4 @@
-//! Servers behind an address.
+//! Servers that are reached over HTTP.
 //!
 //! The client follows no redirect: what a header holds goes to the configured host alone.
 
@@ -14,7 +14,7 @@ use crate::error::McpError;
 /// How long connecting may take.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// A server behind an address.
+/// A server that is reached over HTTP.
 #[derive(Clone)]
 pub struct HttpServer {
     /// Its address, e.g. `https://mcp.example.com/mcp`.

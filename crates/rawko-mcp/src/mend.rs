@@ -219,7 +219,7 @@ mod tests {
         check_as_it_is(
             r#"{"jsonrpc":"2.0","id":7,"result":{"tools":[{"name":"a","inputSchema":{"type":"object"}}]}}"#,
         );
-        // Requests and news of the server are not ours to mend.
+        // Requests and notifications of the server are not ours to mend.
         check_as_it_is(r#"{"jsonrpc":"2.0","id":"x","method":"ping","error":null}"#);
         check_as_it_is(r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#);
         check_as_it_is("listening on 8080");

@@ -1,4 +1,4 @@
-//! The login at a server behind an address (OAuth 2.1, as the protocol's authorization page has it).
+//! The login at a server over HTTP (OAuth 2.1, as the protocol's authorization page has it).
 //!
 //! `rmcp` does the protocol: it finds the authorization server, registers this client where that is possible, and checks
 //! issuer, state and PKCE. Here is what a person and a file have to do with it.

@@ -237,7 +237,7 @@ async fn progress_is_seen_and_a_call_without_answer_is_given_up_and_cancelled() 
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    panic!("the server was not told: {:?}", methods(&asked));
+    panic!("the server got no notification: {:?}", methods(&asked));
 }
 
 #[tokio::test]

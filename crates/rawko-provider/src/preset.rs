@@ -121,6 +121,6 @@ mod tests {
             assert_eq!(settings.timeouts == Timeouts::local(), preset.local);
             assert_eq!(find(preset.name), Some(preset), "names are unique");
         }
-        assert_eq!(find("nobody"), None);
+        assert_eq!(find("unknown"), None);
     }
 }

@@ -1,9 +1,9 @@
 //! Schemas of arguments as all services take them.
 //!
-//! Services refuse a request as a whole for one tool whose schema is no object's, or has alternatives at the top: "input_schema
-//! does not support oneOf, allOf, or anyOf at the top level", "schema must have type 'object' and not have
-//! 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level". What they take is sent as it is. Of others, the properties of all
-//! alternatives are shown, and who has the tool refuses what does not fit.
+//! Services refuse a request as a whole for one tool whose schema is no object's, or has alternatives at the top:
+//! "input_schema does not support oneOf, allOf, or anyOf at the top level", "schema must have type 'object' and not
+//! have 'oneOf'/'anyOf'/'allOf'/'enum'/'not' at the top level". What they take is sent as it is. For others, the
+//! properties of all alternatives are shown, and the tool refuses what does not fit.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! A model service behind HTTP, whatever wire format it speaks.
+//! A model service over HTTP, in any wire format.
 //!
 //! Owns the provider type and what all its sessions share: settings, the HTTP client, and what was learnt about models.
 

@@ -1,4 +1,4 @@
-//! One conversation with a provider behind HTTP.
+//! One conversation with a provider over HTTP.
 //!
 //! Owns the bytes of the conversation and the state of its pictures, and decides what a request leaves out after a
 //! refusal. [`crate::call`] runs a single request.
@@ -22,7 +22,7 @@ use crate::provider::{EventStream, ProviderSession};
 use crate::service::ModelService;
 use crate::wire::WireFormat;
 
-/// One conversation with a provider behind HTTP.
+/// One conversation with a provider over HTTP.
 pub(crate) struct HttpSession<W> {
     pub(crate) service: Arc<ModelService<W>>,
     pub(crate) pictures: ConversationPictures,

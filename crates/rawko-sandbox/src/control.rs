@@ -95,7 +95,7 @@ impl SharedNamespaces {
         self.mount.is_some() && self.base == plan.base && self.temporary == plan.temporary
     }
 
-    /// Lets go of what is seen of the file system: what it mounts is not mounted twice, and what its layers hold is removed
+    /// Drops what is seen of the file system: what it mounts is not mounted twice, and what its layers hold is removed
     /// with them.
     pub fn forget_base(&mut self) {
         self.mount = None;

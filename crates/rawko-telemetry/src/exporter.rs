@@ -26,7 +26,7 @@ const DELAY: Duration = Duration::from_secs(1);
 /// Most characters of a collector's message.
 const MESSAGE: usize = 300;
 
-/// What became of the spans so far.
+/// How many spans were sent so far, and how many were not.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExportReport {
     /// Spans that a collector took.

@@ -9,8 +9,8 @@
 //! The projection knows no clock and no randomness: ids come from the session's id and from counters, times from the events.
 //! So a resumed run continues its own trace, and a later export of the journal gives the spans that the live run sent.
 //!
-//! The exporter has a thread of its own, behind a queue of fixed size. Code that reports spans never waits for it:
-//! spans that do not fit into the queue are dropped and counted.
+//! The exporter has a thread of its own, with a queue of fixed size before it. Code that reports spans never waits for
+//! it: spans that do not fit into the queue are dropped and counted.
 
 mod content;
 mod conventions;

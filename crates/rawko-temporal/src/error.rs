@@ -1,9 +1,9 @@
-//! What can go wrong between a fleet and those who use it.
+//! The errors of a fleet, for its users.
 
 use crate::store::StoreError;
 use crate::tree::TreeError;
 
-/// What can go wrong with a fleet.
+/// An error of a fleet.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FleetError {

@@ -1,4 +1,4 @@
-//! What went wrong with the carriage itself, and not with the work.
+//! Failures of the fleet itself, as opposed to failures of the work.
 
 use std::time::Duration;
 

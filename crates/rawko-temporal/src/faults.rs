@@ -1,5 +1,6 @@
-//! What a worker has found that it cannot do. A fault of the worker is never the task's: the task goes back to its queue, and the
-//! worker says so. It takes its time before it tries the same again, so that the tasks find another worker.
+//! The faults of a worker: what it has found that it cannot do. Such a fault is never the task's: the task goes back to
+//! its queue, and the worker says so. It takes its time before it tries the same again, so that the tasks find another
+//! worker.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Tasks as those see them who submitted them.
+//! Tasks as their submitters see them.
 
 use std::time::SystemTime;
 
@@ -10,7 +10,7 @@ use temporalio_common::protos::temporal::api::workflow::v1::PendingActivityInfo;
 
 use crate::task::TaskStatus;
 
-/// What became of a submission of one task.
+/// The result of submitting one task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Submitted {

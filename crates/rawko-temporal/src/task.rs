@@ -1,5 +1,5 @@
-//! What workflow, activities and clients say to each other. All of it is in the engine's histories, which the build that began a
-//! task reads to its end.
+//! The messages between workflow, activities and clients. All of it is in the engine's histories, which the build that
+//! began a task reads to its end.
 
 use std::time::Duration;
 

@@ -70,7 +70,7 @@ pub(crate) struct WorkspaceState {
     no_commands: Option<String>,
     /// The folder that it performs in.
     performs_in: PathBuf,
-    /// How much the performer knows of the files that agents saw.
+    /// How many of the files that agents saw were reported to the performer.
     reported: usize,
 }
 
@@ -420,7 +420,7 @@ impl WorkspaceState {
         let id = EffectId(number);
         match self.issued.get(&id) {
             Some(issued) => Ok(issued.clone()),
-            None => Err(for_good(format!("effect {id} is not open any more: nobody waits for its answer"))),
+            None => Err(for_good(format!("effect {id} is not open any more: nothing waits for its answer"))),
         }
     }
 

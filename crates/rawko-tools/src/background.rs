@@ -1,8 +1,8 @@
 //! Background jobs: commands that go on while their agent does something else.
 //!
-//! Owns the jobs of one run, the output that was not reported yet, and their end. Only the agent that started a job gets
-//! its reports. A job does not outlive its process. Which ones were begun and ended is in the results of calls, so that a
-//! resumed run can tell their agents.
+//! Owns the jobs of one run, the output that was not reported yet, and their end. Only the agent that started a job
+//! gets its reports. A job does not outlive its process. The results of calls hold which ones were begun and ended, so
+//! that a resumed run can inform their agents.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -48,7 +48,7 @@ struct Job {
     refusals: Refusals,
 }
 
-/// What has not been reported to the job's agent yet.
+/// The output and the end that are not reported to the job's agent yet.
 #[derive(Debug)]
 struct UnreportedOutput {
     output: HeadAndTail,
@@ -56,7 +56,7 @@ struct UnreportedOutput {
     end: Option<String>,
 }
 
-/// What an agent hears of its jobs.
+/// The report to an agent on its jobs.
 #[derive(Debug)]
 pub(crate) struct JobReport {
     /// One paragraph for each; empty if there is none.
@@ -144,7 +144,7 @@ impl Jobs {
     pub(crate) fn report(&self, agent: &str) -> JobReport {
         let mut table = lock(&self.0);
         let own = table.jobs.iter().filter(|(_, job)| job.agent == agent);
-        // The news first: what is refused until a job ends is refused before its end is known.
+        // In this order: what a job is refused is recorded before its end is known.
         let reported: Vec<(u32, UnreportedOutput, RefusalSummary)> =
             own.map(|(number, job)| (*number, lock(&job.unreported).take(), job.refusals.take())).collect();
         let talkative = reported.iter().filter(|(_, unreported, _)| !unreported.output.is_empty()).count();

@@ -1,5 +1,5 @@
-//! A program that is waited for no longer than a deadline: for programs that rawko itself needs, like git. What agents run
-//! is started elsewhere (`process`).
+//! Runs a program with a deadline: for programs that rawko itself needs, like git. The commands of agents are started
+//! in `process`.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-/// Most bytes of what a program complains about.
+/// Most bytes of a program's standard error.
 const MAX_COMPLAINT: usize = 16 * 1024;
 
-/// What a program said. An output that was not piped is empty.
+/// The outputs of a program. One that was not piped is empty.
 #[derive(Debug)]
 pub struct BoundedOutput {
     /// How it ended.

@@ -1,8 +1,8 @@
-//! Arguments that are clear and not as the schema says: models send `null` for what is left out, `"5"` for 5, `"false"` for
-//! false, `5.0` for 5, and a list as the text of one.
+//! Corrects arguments that are clear, though not as the schema says: models send `null` for what is left out, `"5"` for
+//! 5, `"false"` for false, `5.0` for 5, and a list as the text of one.
 //!
-//! Taken is only what can mean one thing: a value that the schema takes as it is stays as it is, and what stays wrong is
-//! refused by the schema, in its words.
+//! It changes only what can mean one thing. A value that the schema accepts stays as it is, and the schema refuses what
+//! is still wrong, in its own words.
 
 use serde_json::Value;
 

@@ -6,7 +6,7 @@ use crate::confine::Sandbox;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Shortage {
-    /// This machine has not what it takes.
+    /// This machine lacks what a sandbox needs.
     #[error("{0}")]
     Machine(String),
     /// There is no program that confines commands, or the one that there is does not.

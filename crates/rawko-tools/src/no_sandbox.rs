@@ -1,4 +1,4 @@
-//! This system has no sandbox: what `confine/` is elsewhere, as far as other modules name it.
+//! Takes the place of `confine/` on systems without a sandbox, with the names that other modules use.
 
 use std::convert::Infallible;
 use std::ffi::OsString;

@@ -29,7 +29,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// links in `root` must not choose what is read.
 ///
 /// # Errors
-/// If it cannot be opened, is outside `root` or behind a link, or is no regular file.
+/// If it cannot be opened, is outside `root`, is reached by a link, or is no regular file.
 pub fn open_regular_below(root: &Path, inside: &Path) -> io::Result<File> {
     let outside = || io::Error::new(io::ErrorKind::InvalidInput, "the path leads out");
     let directory = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -1,4 +1,5 @@
-//! A program that stays: it is started once, and talks over a socket that is its standard input and output.
+//! A long-running program: it is started once, and talks over a socket that is its standard input and
+//! output.
 //!
 //! Its environment is that of a command, with the variables that its definition names. It runs in the sandbox under
 //! permissions of its own, and is ended with everything it started. Other modules handle the messages over the socket.
@@ -20,7 +21,7 @@ use crate::process::{
 /// Bytes kept of what it writes to its standard error.
 const MAX_STDERR: usize = 8_000;
 
-/// A program that stays.
+/// A long-running program.
 #[derive(Clone)]
 pub struct ServerProgram {
     /// Its name in messages, and that of the folders that hold what its tools keep.

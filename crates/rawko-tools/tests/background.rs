@@ -157,7 +157,7 @@ async fn a_flood_is_bounded() {
         start(&bench, "echo first; seq 1000000; echo last; touch done.$BASHPID; sleep 300").await;
     }
     let done = || std::fs::read_dir(dir.path()).unwrap().count() == 3;
-    assert!(until(done).await, "nobody reads what the jobs say");
+    assert!(until(done).await, "the jobs end although nothing reads their output");
     let heard = hear(&bench, "last").await;
     assert!(heard.len() < 18_000, "{}", heard.len());
     assert!(heard.contains("first") && heard.contains("cut"), "{heard}");

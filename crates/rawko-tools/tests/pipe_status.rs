@@ -41,8 +41,8 @@ async fn what_has_no_pipe_at_its_end_is_left_alone() {
 async fn the_record_changes_nothing_else() {
     check("(set -x; false) 2>&1 | cat", "+ false", 0, &[1, 0]).await;
     check(
-        "set -u; echo $NOBODY_SETS_THIS | cat",
-        "/bin/bash: line 1: NOBODY_SETS_THIS: unbound variable",
+        "set -u; echo $NOT_SET_ANYWHERE | cat",
+        "/bin/bash: line 1: NOT_SET_ANYWHERE: unbound variable",
         0,
         &[127, 0],
     )

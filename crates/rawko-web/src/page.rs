@@ -1,4 +1,4 @@
-//! What was fetched, as a model gets it: text, Markdown or a picture.
+//! A fetched page in the form that a model gets: text, Markdown or a picture.
 
 use rawko_core::error::ErrorCode;
 use rawko_core::tool::ToolOutcome;
@@ -10,7 +10,7 @@ use crate::{fenced, html};
 
 /// The most bytes of a page that a model gets.
 const MAX_SHOWN: usize = 96 * 1024;
-/// The same of a page that tells of an error.
+/// The same of an error page.
 const MAX_ERROR: usize = 4 * 1024;
 /// The most bytes of HTML that are converted: its tree takes many times as much memory.
 const MAX_HTML: usize = 4 * 1024 * 1024;

@@ -80,8 +80,8 @@ fn standing_instructions(place: &ProjectContext) -> String {
     text
 }
 
-/// What the files of a folder say that the user does not trust. The files in its subfolders are not named: who reads one
-/// reads data anyway.
+/// The instruction files of an untrusted folder, as data. Files in its subfolders are not named: an agent that reads
+/// one reads data anyway.
 fn untrusted_instructions(place: &ProjectContext, from: &str) -> String {
     let Some(instructions) = &place.instructions else { return String::new() };
     format!(
@@ -310,7 +310,7 @@ pub fn summary_question(opening: &str, transcript: &str) -> String {
          1. What was done: files written or changed, each with its path and what changed in it.\n\
          2. What was found out: paths, names, signatures, versions, commands of the project, with the exact words \
          where they matter.\n\
-         3. What was tried without success, and the error that it brought.\n\
+         3. What was tried without success, and the error that followed.\n\
          4. Results of the last builds and tests: command, exit code, what failed.\n\
          5. What the agent was about to do next.\n\n\
          Say only what stands above. Write of claims as claims. Do not plan, advise or judge.",

@@ -19,7 +19,7 @@ pub(super) struct Replanned {
     pub(super) reopened: Vec<usize>,
 }
 
-/// A step as it shall be: its words and its status, which stays as it is where none is given.
+/// A step as requested: its words and its status. Without a status, the step keeps its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct StepRevision<'a> {
     words: &'a str,
@@ -289,7 +289,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is sent, no finished step is lost unsaid, and none is there twice.
+        /// Whatever a model sends, no finished step is lost without a notice, and none is there twice.
         #[test]
         fn nothing_finished_is_lost(
             old in proptest::collection::btree_map("[a-f]", "[picfs]", 0..6),

@@ -1,5 +1,5 @@
-//! What an agent learns of the skills: their names and descriptions, as part of the stable system prompt. The text of a
-//! skill comes with a call of the tool [`SKILL`].
+//! The list of skills in an agent's system prompt: names and descriptions, in its stable part. The text of a skill
+//! comes with a call of the tool [`SKILL`].
 
 use std::fmt::Write as _;
 

@@ -291,8 +291,8 @@ mod tests {
         check("", &Err("neither"));
         check(r#"{"decision":"SELECT_MODE","reason":"r"}"#, &Err("needs `mode`"));
         check(
-            r#"{"decision":"SELECT_MODE","mode":"nobody"}"#,
-            &Err("no agent `nobody`; known agents: developer, planner"),
+            r#"{"decision":"SELECT_MODE","mode":"unknown"}"#,
+            &Err("no agent `unknown`; known agents: developer, planner"),
         );
         check(r#"{"decision":"STOP"}"#, &Err("STOP"));
         check(r#"{"decision":"BLOCKED","reason":" "}"#, &Err("BLOCKED needs `reason`"));

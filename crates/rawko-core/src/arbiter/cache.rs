@@ -250,7 +250,7 @@ mod tests {
             assert_eq!(read_answer(&cached_answer(&decision), &agents, true).unwrap(), decision);
             assert_eq!(is_cacheable(&decision), cacheable);
         }
-        let unknown = Decision::SelectMode { mode: "nobody".into(), reason: String::new() };
+        let unknown = Decision::SelectMode { mode: "unknown".into(), reason: String::new() };
         assert!(read_answer(&cached_answer(&unknown), &agents, true).is_err());
     }
 

@@ -1,4 +1,4 @@
-//! What the rules read, and what they decide.
+//! The input of the rules ([`Case`]), and their decision ([`Ruling`]).
 
 use super::execution_record::{Checks, ExecutionRecord};
 use super::fallback::summary_of;
@@ -95,7 +95,7 @@ impl<'a> Case<'a> {
         (!has_looked).then_some(reviewer)
     }
 
-    /// `what`, with what rawko saw fail.
+    /// `what`, followed by the failure that rawko saw.
     pub(super) fn failing(&self, what: &str) -> String {
         let Some(verification) = self.record.verification() else { return what.to_owned() };
         let failed = verification.commands.iter().find(|run| run.result() == CheckResult::Failed);

@@ -260,7 +260,7 @@ mod tests {
         check(&set, "checker", Some((Test, false)));
         check(&set, "reader", Some((Review, true)));
         check(&set, "tester", None);
-        check(&set, "nobody", None);
+        check(&set, "unknown", None);
         let writers = [agent("a", None, &["Write"], "", ""), agent("b", None, &["Write"], "", "")];
         check(&writers, "a", Some((Implement, false)));
         check(&[agent("solo", None, &["Read"], "", "")], "solo", Some((Implement, false)));

@@ -1,4 +1,4 @@
-//! A command that rawko itself ran, and what its end says.
+//! A command that rawko itself ran, and its result.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
 //! Files of a project that programs on the user's machine obey later, unasked: editors, shells that enter the folder,
-//! package managers, hooks, other agents. A run that changed one is not over when it has ended.
+//! package managers, hooks, other agents. A change to one takes effect after the run has ended.
 
 /// Names of files, in any folder.
 const FILES: [&str; 43] = [
@@ -47,7 +47,7 @@ const FILES: [&str; 43] = [
     "sitecustomize.py",
     "usercustomize.py",
 ];
-/// Folders all of whose files are such.
+/// Folders in which every file is one.
 const FOLDERS: [&str; 16] = [
     ".claude",
     ".codex",
@@ -66,13 +66,13 @@ const FOLDERS: [&str; 16] = [
     ".windsurf",
     ".zed",
 ];
-/// Files that are such in one folder.
+/// Files that are one in a certain folder only.
 const IN_FOLDERS: [(&str, &[&str]); 2] = [(".cargo", &["config", "config.toml"]), (".bundle", &["config"])];
 /// Ends of names.
 const ENDS: [&str; 1] = [".code-workspace"];
 
-/// Whether programs on the user's machine obey this file of a project later, unasked. By its name: names that no list has
-/// are not known.
+/// Whether programs on the user's machine obey this file of a project later, unasked. It goes by the name alone: a file
+/// that is on no list is not recognized.
 #[must_use]
 pub fn runs_later(path: &str) -> bool {
     let path = path.to_ascii_lowercase();

@@ -1,5 +1,5 @@
-//! What a shell command is about, as far as its text shows: whether it runs checks, whose exit status is whose, and
-//! whether it may have written. It works on the parsed command; what cannot be parsed is not known.
+//! Reads from the text of a shell command whether it runs checks, whose exit status is whose, and whether it may have
+//! written. It works on the parsed command, and knows nothing of a command that cannot be parsed.
 
 use std::collections::BTreeSet;
 

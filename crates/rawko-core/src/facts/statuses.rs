@@ -1,5 +1,5 @@
-//! Whose exit status is whose: from the status that a command ends with, and those of the members of its last pipeline,
-//! to the status of the check in it.
+//! Finds the exit status of the check in a command, from the command's own status and those of the members of its last
+//! pipeline.
 //!
 //! The shell keeps the statuses of the last pipeline alone. What ran before it, after `||`, in the background or in a loop
 //! is hidden, except that a chain of `&&` that ends with 0 has succeeded as a whole.

@@ -1,4 +1,4 @@
-//! What rawko's own runs of commands prove of a tree (`docs/verification.md`).
+//! What rawko's own runs of the verification commands prove about a tree (`docs/verification.md`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

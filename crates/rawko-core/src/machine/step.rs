@@ -14,7 +14,7 @@ use super::table::{self, Row, TABLE, Trigger};
 use crate::error::ErrorCode;
 use crate::time::Timestamp;
 
-/// What the error of an obstacle says once the user has taken the task up again.
+/// The message of an obstacle's error once the user has resumed the task.
 const ANEW: &str = "(The user has taken the task up again since: this should be gone.)";
 
 /// The state machine, between two events.

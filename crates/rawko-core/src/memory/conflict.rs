@@ -79,7 +79,7 @@ mod tests {
         };
         let all = [
             memory("a.md", "One title", &[]),
-            memory("b.md", "one  TITLE", &["nobody"]),
+            memory("b.md", "one  TITLE", &["unknown"]),
             memory("sub/c.md", "C", &["a", "c"]),
             memory("d.md", "D", &["sub/c.md", "One title"]),
             memory("e.md", "E", &[]),

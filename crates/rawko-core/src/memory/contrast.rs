@@ -1,7 +1,7 @@
 //! Whether two texts that have most of their words in common say opposite things all the same.
 //!
-//! Two signs of it, both by words: one denies what the other says without a denial, or they name different numbers or names in the same
-//! place. Synonyms and what follows from what are beyond it.
+//! Two signs of it, both by words: one denies what the other says without a denial, or they name different numbers or
+//! names in the same place. It knows no synonyms and draws no conclusions.
 
 use std::collections::BTreeSet;
 

@@ -1,7 +1,7 @@
-//! What the author of a pattern most likely did not mean: it is read as it is read, and reported.
+//! Finds patterns that their author most likely did not mean. Such a pattern keeps its reading, and is reported.
 //!
-//! A pattern that can never match, one that matches every text, and a sentence that one character makes an expression. Looking costs
-//! more than matching does, so that it is done for those who ask.
+//! A pattern that can never match, one that matches every text, and a sentence that one character makes an expression.
+//! The search costs more than matching does, so it runs only on request.
 
 use regex_syntax::ParserBuilder;
 use regex_syntax::hir::{Hir, HirKind, Look};

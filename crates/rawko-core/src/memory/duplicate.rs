@@ -1,8 +1,8 @@
-//! Whether a new memory says what a known one says already, or says otherwise.
+//! Whether a new memory repeats a known one, or contradicts it.
 //!
-//! A judgement by words, and no understanding. Where it is in doubt it leaves both: a memory too many costs a line, one that was taken for
-//! a duplicate is lost. So nothing is a duplicate that is of another kind, denies what the other says, or names another number
-//! in the same place.
+//! It compares words and understands nothing. In doubt it keeps both: a memory too many costs a line, one that was
+//! taken for a duplicate is lost. So nothing is a duplicate that is of another kind, denies what the other says, or
+//! names another number in the same place.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ pub struct Said<'a> {
 pub enum Likeness {
     /// About different things.
     Different,
-    /// About the same, and saying otherwise of it.
+    /// About the same thing, and contradicting it.
     Contrary,
     /// Saying nearly the same under another title.
     Near,

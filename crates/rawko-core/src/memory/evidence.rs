@@ -49,7 +49,7 @@ const OF_STEP: f64 = 0.5;
 const MAX_COMPILED: u32 = if cfg!(test) { 20 } else { 2_000 };
 const MAX_COST: u64 = 400_000;
 
-/// What speaks for a memory.
+/// The evidence for a memory.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Evidence {
     /// Words of the query that the memory has, by stem.
@@ -62,7 +62,7 @@ pub(super) struct Evidence {
     pub(super) by_agent: bool,
 }
 
-/// The memories for which anything speaks.
+/// The memories with any evidence.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     /// By their place among those that were searched.

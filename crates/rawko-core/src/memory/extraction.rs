@@ -1,7 +1,7 @@
-//! What a run learned, put as a memory: the question to the `memory-extractor`, and how its answer is read.
+//! Extracts a memory from an execution: the question to the `memory-extractor`, and how its answer is read.
 //!
-//! Nothing is written here. A draft is data: who writes it adds where it comes from, and judges whether it is
-//! known already.
+//! Nothing is written here. A draft is data: its writer adds where it comes from, and judges whether it is known
+//! already.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -20,7 +20,7 @@ pub struct Use {
     pub session: String,
     /// The execution's number in it.
     pub iteration: u32,
-    /// Who was given it.
+    /// The agent that was given it.
     pub agent: String,
     /// Its path below the memories' folder.
     pub memory: String,

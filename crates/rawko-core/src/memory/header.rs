@@ -1,4 +1,4 @@
-//! What a memory's front matter says, typed.
+//! A memory's front matter, typed.
 //!
 //! Owns which keys there are and what each may hold. It judges a value, however it was written; files, YAML and lines
 //! are elsewhere, so a finding names its key by a JSON pointer. Without a title or a `whenToUse` a memory can
@@ -51,7 +51,7 @@ pub struct Header {
     /// Whether it says what is so, or what not to do.
     #[serde(default, skip_serializing_if = "Kind::is_fact")]
     pub kind: Kind,
-    /// Whether anybody has confirmed it.
+    /// Whether a person has confirmed it.
     #[serde(default, skip_serializing_if = "Confirmation::is_confirmed")]
     pub status: Confirmation,
     /// When it was found out.
@@ -109,7 +109,7 @@ impl Kind {
     }
 }
 
-/// Whether anybody has confirmed a memory.
+/// Whether a person has confirmed a memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Confirmation {

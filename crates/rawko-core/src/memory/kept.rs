@@ -1,8 +1,8 @@
-//! What became of a memory that was to be kept.
+//! The result of keeping a memory.
 
 use serde::{Deserialize, Serialize};
 
-/// What happened to a memory that was to be kept.
+/// The result of keeping a memory.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "as", rename_all = "snake_case")]
 pub enum KeptMemory {

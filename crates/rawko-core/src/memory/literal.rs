@@ -1,4 +1,4 @@
-//! What must occur in a text before a regular expression can match it.
+//! The literals that a text must contain for a regular expression to match it.
 //!
 //! So a search compiles only expressions that can match. The answer is sets of texts, in ASCII and lower case, of each of which one must occur; or none, where no set is worth searching for. It may never leave out a text that
 //! matches: the tests compare it with the expressions themselves.

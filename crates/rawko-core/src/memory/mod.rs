@@ -12,7 +12,7 @@
 //! the agent, and [`block`] in which form. All comparisons of words are made by [`words`]. Files and the clock are elsewhere:
 //! memories come in as values, instants as arguments.
 //!
-//! A memory may come with a clone, from a stranger. Nothing here takes its text for more than data.
+//! A memory may come with a clone, from a stranger. This module treats its text as data.
 
 pub mod block;
 mod conflict;

@@ -43,7 +43,7 @@ enum Form {
     Words(BTreeSet<String>),
 }
 
-/// That a pattern matches, and how.
+/// A match of a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PatternMatch {

@@ -1,7 +1,8 @@
 //! Expressions that are so simple that they need no engine: texts with any run of characters between them, and alternatives of these.
 //!
-//! Most patterns are of this kind (`auth|login`, `implement.*auth`, `fix * test`), there may be thousands of them, and compiling one costs a
-//! hundred times what looking for its texts does. It means exactly what the expression means: `tests` hold it against that.
+//! Most patterns are of this kind (`auth|login`, `implement.*auth`, `fix * test`), there may be thousands of them, and
+//! compiling one costs a hundred times what looking for its texts does. It matches exactly what the expression matches:
+//! the tests compare the two.
 
 use super::words::fold;
 

@@ -1,4 +1,4 @@
-//! What an execution was given of earlier runs, and what became of it.
+//! The memories that an execution was given, and how they were used.
 
 use serde::{Deserialize, Serialize};
 
@@ -74,7 +74,7 @@ pub struct RecalledMemory {
     pub files: Vec<String>,
 }
 
-/// What became of one memory in one execution.
+/// How one memory was used in one execution.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryUse {

@@ -1,4 +1,5 @@
-//! Whether a text holds what has the form of a key or token: such a text becomes no memory, because memories are committed.
+//! Whether a text holds something of the form of a key or token. Such a text becomes no memory, because memories are
+//! committed.
 
 use std::sync::LazyLock;
 

@@ -1,6 +1,6 @@
-//! Whether what a memory speaks of is still as it was.
+//! Whether the files that a memory speaks of are unchanged.
 //!
-//! Owns the judgement and its price; looking at the tree is done elsewhere.
+//! Owns the judgement and what it takes off the score; the tree is read elsewhere.
 
 use serde::Serialize;
 

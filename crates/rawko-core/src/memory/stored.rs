@@ -1,4 +1,4 @@
-//! A memory as it is searched.
+//! A memory in the form that is searched.
 
 use super::header::Header;
 use super::terms::Terms;

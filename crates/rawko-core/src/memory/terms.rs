@@ -1,4 +1,4 @@
-//! What is searched of a memory: the stems of its words.
+//! The searchable words of a memory, as stems.
 
 use super::header::Header;
 use super::pattern::Pattern;

@@ -34,7 +34,7 @@ fn aliases_lead_to_models_whose_limits_are_known() {
     let services: Vec<&str> =
         TABLE.iter().flat_map(|group| group.aliases.keys().map(String::as_str)).collect();
     assert_eq!(services, ["claude", "openai", "responses", "gemini", "openrouter"]);
-    assert!(aliases("openai").eq(aliases("responses")), "one service behind two wires");
+    assert!(aliases("openai").eq(aliases("responses")), "one service over two wires");
     for service in services {
         for (short, full) in aliases(service) {
             assert!(find(full).context_window.or(find(full).max_output).is_some(), "{short} is {full}");
@@ -44,7 +44,7 @@ fn aliases_lead_to_models_whose_limits_are_known() {
     assert_eq!(find_alias("claude", "opus"), Some("claude-opus-5-5"));
     assert_eq!(find_alias("openrouter", "opus"), Some("anthropic/claude-opus-5.5"));
     assert_eq!(find_alias("openai", "opus"), None);
-    assert_eq!(find_alias("nobody", "opus"), None);
+    assert_eq!(find_alias("unknown", "opus"), None);
     assert_eq!(services_with_alias("sonnet").collect::<Vec<_>>(), ["claude", "openrouter"]);
     assert_eq!(services_with_alias("claude-opus-5-5").count(), 0);
 }

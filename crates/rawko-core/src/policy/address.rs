@@ -1,7 +1,7 @@
 //! Which addresses a granted host may lead to.
 //!
-//! A name can be made to lead anywhere, so that a host is granted says nothing of an address that is not on the public
-//! Internet: that one has to be named itself.
+//! A name can be made to lead anywhere. So the grant of a host does not cover an address that is not on the public
+//! Internet: that address has to be granted itself.
 
 use core::net::{IpAddr, Ipv4Addr};
 

@@ -1,4 +1,4 @@
-//! What policy says to a request.
+//! The policy's decision on a request.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::ErrorCode;
 use crate::tool::ToolOutcome;
 
-/// A judgement with the rule it rests on, as it is journaled.
+/// A decision with the rule that made it, as it is journaled.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
 pub enum Permission {

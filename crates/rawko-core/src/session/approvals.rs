@@ -1,4 +1,4 @@
-//! What people have said to questions of this task, and what may be asked at all.
+//! People's answers to the questions of this task, and which questions may be asked at all.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What comes of executions: whether one brought the run further, and how many in a row did not.
+//! Judges the executions of a run: whether one made progress, and how many in a row made none.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::progress::ProgressLevel;
 use crate::facts::TreeInspection;
 use crate::machine::{Plan, StepStatus};
 
-/// What became of the plan.
+/// The progress of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlanProgress {
     /// Nothing.
@@ -17,10 +17,10 @@ pub(super) enum PlanProgress {
     FewerOpen,
 }
 
-/// What the executions of a run have brought.
+/// The progress of a run's executions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Executions {
-    /// What the calls of the current one have brought.
+    /// The progress of the calls of the current one.
     of_calls: ProgressLevel,
     /// Whether the tree at its end is one that there was not before, if it was inspected.
     new_tree: Option<bool>,
@@ -28,19 +28,19 @@ pub(super) struct Executions {
     trees: BTreeSet<String>,
     /// Whether there was a plan.
     had_plan: bool,
-    /// The most plan steps that were ever settled, and what calls have brought since.
+    /// The most plan steps that were ever settled, and the progress of calls since.
     settled: usize,
     since_step: ProgressLevel,
     /// The fewest steps that were ever open. A plan that grows with its settled steps comes no nearer to its end.
     fewest_open: Option<usize>,
-    /// Whether the current one brought the plan further.
+    /// Whether the current one made progress in the plan.
     moved_plan: bool,
     /// Executions in a row without progress.
     without_progress: u32,
 }
 
 impl Executions {
-    /// A call of the current one brought this.
+    /// Records the progress of a call of the current one.
     pub(super) fn record(&mut self, progress: ProgressLevel) {
         self.of_calls = self.of_calls.max(progress);
         self.since_step = self.since_step.max(progress);
@@ -113,7 +113,7 @@ impl Executions {
         is_progress
     }
 
-    /// The executions until now were not in vain.
+    /// Resets the count of executions without progress.
     pub(super) fn made_progress(&mut self) {
         self.without_progress = 0;
     }

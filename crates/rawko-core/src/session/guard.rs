@@ -207,7 +207,7 @@ impl Ledger {
         }
     }
 
-    /// Looks at how many model calls brought nothing, now that a turn is over. The agent is warned once.
+    /// Checks, at the end of a turn, how many model calls made no progress. The agent is warned once.
     pub(super) fn watch_progress(&mut self, execution: &mut Execution) {
         let alarm = self.detector.patience();
         self.detector.raise(alarm);

@@ -4,7 +4,7 @@
 //! It counts fingerprints: of tool calls as (tool, input, result, tree), of agent switches as (from, to, tree, plan),
 //! of failed verifications as (commands, output, tree). "Tree" is what the run itself has done to it. Doing and undoing
 //! is a circle too. Only progress resets the counts, or the user who takes up a run that was stopped: no override does.
-//! What progress is, [`ProgressTracker`] says; how long a run may go without, [`Stagnation`].
+//! [`ProgressTracker`] says what progress is, and [`Stagnation`] how long a run may go without.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ pub(super) type TextDigest = [u8; 16];
 /// What a run has done and how often.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct LoopDetector {
-    /// How often each call was seen since the last news, and each switch since the last progress.
+    /// How often each call was seen since the last new result, and each switch since the last progress.
     calls: BTreeMap<TextDigest, u32>,
     switches: BTreeMap<TextDigest, u32>,
     /// Failed verifications by tree. Their tree is the real one: progress in anything else does not excuse them.
@@ -167,7 +167,7 @@ impl LoopDetector {
         self.stagnation.proven_cheaply();
     }
 
-    /// Rawko ran the checks, between two executions: what came of them is neither's.
+    /// rawko ran the checks between two executions: their results belong to neither.
     pub(super) fn checked(&mut self, verification: &Verification) {
         for run in &verification.runs {
             let progress = self.progress.judge_check(run);
@@ -254,7 +254,7 @@ impl LoopDetector {
         stops
     }
 
-    /// A call, or a check, brought this.
+    /// Records the progress of a call or a check.
     fn record(&mut self, progress: ProgressLevel) {
         self.executions.record(progress);
         self.stagnation.record(progress);
@@ -263,7 +263,7 @@ impl LoopDetector {
         }
     }
 
-    /// Something is known that was not known before.
+    /// Forgets the repeated calls: something new is known.
     fn learned(&mut self) {
         self.calls.clear();
         self.noticed = None;

@@ -1,7 +1,7 @@
-//! What went with the process that ran a session before, or with the damaged end of its journal
+//! Work that was lost with an earlier process of a session, or with the damaged end of its journal
 //! (`docs/sessions.md#resume-an-interrupted-run`).
 //!
-//! How it ended is not known. rawko tells agents and arbiter, because the tree may hold its effects.
+//! How it ended is not known. Agents and arbiter are informed, because the tree may hold its effects.
 
 use serde::{Deserialize, Serialize};
 
@@ -85,7 +85,7 @@ impl Reaction {
 }
 
 impl RunState {
-    /// Tells the conversations of what was lost, and the arbiter with its next question.
+    /// Informs the conversations of what was lost, and the arbiter with its next question.
     pub(super) fn tell_lost(&mut self, lost: &Lost) {
         let Lost { jobs, work } = lost;
         if let Some(work) = work {

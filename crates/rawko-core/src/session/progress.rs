@@ -1,5 +1,5 @@
-//! The results of a tool call that are new (`docs/tools.md#guards`): progress is judged by the
-//! results of a call, not by its words.
+//! Measures progress (`docs/tools.md#guards`): what a tool call achieved that is new, judged by its results and not by
+//! its words.
 //!
 //! A text is compared as the sequence of its words, without figures and blanks: a counter, a time or an empty line makes
 //! no new text, nor does a word that is written once more. Text that was in the same file before is not new when it comes
@@ -26,7 +26,7 @@ const WRITERS: &[&str] = &["Write", "Edit"];
 /// The argument of `Edit` that says what is replaced.
 const REPLACED: &str = "old_string";
 
-/// How far a call got.
+/// How much progress a call made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ProgressLevel {
     /// Nothing.
@@ -44,7 +44,7 @@ pub(super) enum ProgressLevel {
     Better,
 }
 
-/// What is known of a run's texts and results.
+/// The texts and results that a run has seen, by which it judges what is new.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct ProgressTracker {
     /// Files that were changed.
@@ -429,7 +429,7 @@ mod tests {
         let mut run = |command: &str, output: &str| bash(&mut tracker, command, 0, output).0;
         assert_eq!(run("ls", "a.rs\nb.rs"), ProgressLevel::NewOutput);
         assert_eq!(run("ls -a", "a.rs\nb.rs"), ProgressLevel::None, "another command, the same result");
-        assert_eq!(run("echo alpha", "alpha"), ProgressLevel::None, "it says what it was told to say");
+        assert_eq!(run("echo alpha", "alpha"), ProgressLevel::None, "it prints its own argument");
         assert_eq!(run("sleep 5", "(no output)"), ProgressLevel::None);
         assert_eq!(run("date", "Mon 10:22:01"), ProgressLevel::NewOutput);
         assert_eq!(run("date -u", "Mon 10:23:07"), ProgressLevel::None);

@@ -1,5 +1,6 @@
-//! How long a run may go on without progress, in model calls of any kind (`docs/tools.md#guards`): agents, arbiter, summaries. One clock over the whole run, which progress sets back; and one that only proven
-//! progress sets back, for changes in ever new places that come to nothing.
+//! How long a run may go on without progress, in model calls of any kind (`docs/tools.md#guards`): agents, arbiter,
+//! summaries. Progress resets one clock over the whole run. Only proven progress resets the other, which is for changes
+//! in ever new places that come to nothing.
 
 use super::loop_detector::{Alarm, RepetitionLimits};
 use super::progress::ProgressLevel;
@@ -38,7 +39,7 @@ impl Stagnation {
         self.unproven.calls += 1;
     }
 
-    /// A call, or a check, brought this.
+    /// Records the progress of a call or a check.
     pub(super) fn record(&mut self, progress: ProgressLevel) {
         match progress {
             ProgressLevel::None | ProgressLevel::NewOutput | ProgressLevel::NewChange => {}

@@ -1,7 +1,7 @@
-//! What a user does to a run while it lasts: pause it, speak to its agents, overrule the arbiter
+//! The user's commands to a run: pause it, send its agents a message, overrule the arbiter
 //! (`docs/machine.md#manual-overrides`).
 //!
-//! Each command is an event. What has no meaning in the present state changes nothing, and the note says why.
+//! Each command is an event. A command that has no meaning in the present state changes nothing, and its note says why.
 
 use super::guard::GUARD_RULE;
 use super::ledger::Ledger;
@@ -45,7 +45,7 @@ impl UserWords {
         self.read < self.all.len()
     }
 
-    /// A request of `execution` goes out: it holds all that its agent was told.
+    /// A request of `execution` goes out, with all messages for its agent.
     pub(super) fn read_by(&mut self, execution: &Execution) {
         self.read = self.read.max(execution.inbox.delivered());
     }

@@ -1,16 +1,16 @@
-//! What people do to a task while it lasts: their answers, their words, their pause.
+//! The user's input to a task: answers, messages, pauses.
 
 use super::approvals::Approvals;
 use super::pause::Pause;
 use super::steering::UserWords;
 
-/// What has come from people during a task.
+/// The user's input during a task.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct UserInput {
-    /// What they have said to questions.
+    /// The answers to questions.
     pub(super) approvals: Approvals,
-    /// What they have said unasked.
+    /// The messages.
     pub(super) words: UserWords,
-    /// Their pause, while it lasts.
+    /// The pause, while it lasts.
     pub(super) pause: Option<Pause>,
 }

@@ -1,4 +1,5 @@
-//! Who may ask what. Other programs of this machine reach the port, and so does every page that a browser shows.
+//! Decides which requests are answered. Other programs of this machine reach the port, and so does every page that a
+//! browser shows.
 //!
 //! - The host must be this server's own address. So a name that another party's DNS leads here (DNS rebinding) is
 //!   refused.

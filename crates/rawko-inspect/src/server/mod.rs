@@ -1,7 +1,7 @@
 //! The server of the page: for the user of this machine alone, and for reading alone.
 //!
-//! It listens on the loopback. The page itself holds nothing and is given to anybody; what it shows is given to those who
-//! have the token of this process ([`guard`]). Nothing that is asked for changes anything.
+//! It listens on the loopback. The page itself holds no data and is open to all; what it shows needs the token of this
+//! process ([`guard`]). No request changes anything.
 
 mod guard;
 mod live;

@@ -34,7 +34,7 @@ const DIFF: usize = 4 * 1024 * 1024;
 /// How often a session that runs is looked at, and another one.
 const RUNNING: Duration = Duration::from_millis(250);
 const RESTING: Duration = Duration::from_secs(2);
-/// After this time without news, the server sends a sign of life, so that a dead connection is noticed.
+/// After this time without updates, the server sends a sign of life, so that a dead connection is noticed.
 const SILENCE: Duration = Duration::from_secs(15);
 
 /// The answer to a request that may be answered.

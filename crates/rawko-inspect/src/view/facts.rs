@@ -1,4 +1,4 @@
-//! What answers and notes add to a view.
+//! Adds answers and notes to a view.
 
 use rawko_core::approval::Approval;
 use rawko_core::facts::{CommandRun, Verification};

@@ -53,7 +53,7 @@ pub struct ScriptedReply {
 pub struct ScriptedCall {
     /// Name of the tool.
     pub name: String,
-    /// Its arguments. A string stands for text of the model that is not JSON.
+    /// Its arguments. A string is text of the model that is not JSON.
     #[serde(default = "no_input")]
     pub input: Value,
 }

@@ -90,7 +90,7 @@ fn own_stdin() -> io::Result<UnixStream> {
     Ok(UnixStream::from(socket))
 }
 
-/// Tells the parent. It may be gone: then the command ends anyway.
+/// Sends the parent a report. It may be gone: then the command ends anyway.
 fn report(mut socket: &UnixStream, report: &HelperReport) {
     if let Ok(mut line) = serde_json::to_vec(report) {
         line.push(b'\n');
@@ -187,7 +187,7 @@ fn own_namespace(name: &str) -> StepResult<OwnedFd> {
     Ok(OwnedFd::from(file))
 }
 
-/// Tells the parent that the network and the base are there.
+/// Reports to the parent that the network and the base are there.
 fn tell_ready(socket: &UnixStream, descriptors: Vec<BorrowedFd<'_>>) -> StepResult<()> {
     let mut line = during("reporting", serde_json::to_vec(&HelperReport::Ready))?;
     line.push(b'\n');

@@ -1,8 +1,8 @@
 //! Runs a command where no namespaces can be made: held by Landlock and the filter of system calls, and watched by this
 //! process, to which the kernel gives every orphan that the command leaves.
 //!
-//! Nothing ends with this process as it does with the first one of a namespace. So who wants all of it to end asks for
-//! that by [`END_NOW`], or closes the socket, and kills this process never.
+//! Nothing ends with this process as it does with the first one of a namespace. So to end all of it, send [`END_NOW`]
+//! or close the socket, and never kill this process.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};

@@ -1,7 +1,7 @@
 //! Builds the file system that the command sees.
 //!
-//! What the steps show is taken hold of before anything is covered, and everything is made read-only at once. A command
-//! can neither unmount nor remount what is built here: it has no capability, and Landlock denies both.
+//! What the steps show is opened before anything is covered, and everything is made read-only at once. A command can
+//! neither unmount nor remount what is built here: it has no capability, and Landlock denies both.
 
 use std::fs;
 use std::io;
@@ -146,7 +146,7 @@ fn narrow(step: &ViewStep) -> StepResult<()> {
     }
 }
 
-/// Takes hold of what a step shows, before anything is covered.
+/// Opens what a step shows, before anything is covered.
 fn hold(step: &ViewStep) -> StepResult<Option<DetachedMount>> {
     match step {
         ViewStep::Show(place) | ViewStep::Grant(place) => {

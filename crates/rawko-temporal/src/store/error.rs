@@ -1,6 +1,6 @@
-//! What can go wrong with what workers share.
+//! Errors of the shared store.
 
-/// What can go wrong with what workers share.
+/// Errors of the shared store.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -105,7 +105,7 @@ pub enum StoreError {
 }
 
 impl StoreError {
-    /// Whether another machine may not have this trouble: the store cannot be reached or used from here.
+    /// Whether another machine may not have this problem: the store cannot be reached or used from here.
     #[must_use]
     pub fn is_local(&self) -> bool {
         match self {

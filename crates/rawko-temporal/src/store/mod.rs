@@ -1,8 +1,9 @@
 //! What the workers of a fleet share: a folder, or a bucket of a service that speaks S3 (with the feature `s3`).
 //!
-//! Nothing that was written is changed. A blob's key is the hash of its content. Another key belongs to who creates it first,
-//! and everybody else gets what that one wrote. So an activity that is done twice, at the same time or after a crash,
-//! leaves what one of them would have left. The events of a task are kept on top of that, in [`EventLog`].
+//! Nothing that was written is changed. A blob's key is the hash of its content. Any other key belongs to the worker
+//! that creates it first, and the others get what that one wrote. So an activity that is done twice, at the same time
+//! or after a crash, leaves what one of them would have left. The events of a task are kept on top of that, in
+//! [`EventLog`].
 //!
 //! A store has a mark, so that an empty one in its place is not taken for it.
 //!
@@ -43,7 +44,7 @@ pub struct SharedStore {
     folder: Option<Arc<FilePath>>,
 }
 
-/// What became of a key that was to be created.
+/// The result of creating a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Creation {
     /// It is there now, with the content given.

@@ -1,4 +1,4 @@
-//! Commits of a task, and what they say of their making.
+//! Commits of a task, and their trailers, which say what made them.
 
 use std::sync::PoisonError;
 

@@ -1,8 +1,8 @@
-//! What can go wrong with a task's tree.
+//! Errors of a task's tree.
 
 use std::path::{Path, PathBuf};
 
-/// What can go wrong with a task's tree.
+/// Errors of a task's tree.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TreeError {
@@ -94,7 +94,7 @@ impl TreeError {
         Self::Io { doing, path: path.to_owned(), source }
     }
 
-    /// Whether the cause is in the task, so that every machine has this trouble.
+    /// Whether the cause is in the task, so that every machine has this problem.
     #[must_use]
     pub fn is_of_task(&self) -> bool {
         match self {

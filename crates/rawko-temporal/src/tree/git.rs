@@ -205,7 +205,7 @@ impl<'a> GitCommand<'a> {
 
     /// Asks, and gives what git wrote to standard output.
     pub(super) fn answer(mut self) -> Result<Vec<u8>, TreeError> {
-        // A file: a helper that stays behind, like a shared connection of ssh, would keep a pipe open.
+        // A file: a helper that runs on, like a shared connection of ssh, would keep a pipe open.
         let complaint = tempfile::tempfile().and_then(|file| Ok((file.try_clone()?, file)));
         let (mut complaint, for_git) = complaint.map_err(|error| self.failed(error.to_string()))?;
         let input = std::mem::replace(&mut self.input, Stdio::null());

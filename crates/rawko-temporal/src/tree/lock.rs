@@ -1,4 +1,4 @@
-//! Who works with a mirror or a tree: a lock on an empty file.
+//! Locks mirrors and trees: each lock is one on an empty file.
 //!
 //! It is a `flock`, which belongs to the open file, and git is given that file as its standard input. So when a worker is
 //! killed, the lock is held until the git that it started has ended too: no worker finds a repository that an abandoned

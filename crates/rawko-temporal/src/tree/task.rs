@@ -1,4 +1,4 @@
-//! A task's clone: made, mended and brought to a commit.
+//! A task's clone: made, repaired, and set to a commit.
 //!
 //! An agent has worked in it, perhaps a hostile one, or a process was killed there. So before git is asked, the files of the
 //! clone that git obeys are as rawko writes them, and whatever else would be obeyed is gone.

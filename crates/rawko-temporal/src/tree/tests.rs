@@ -305,7 +305,7 @@ fn what_an_agent_hides_from_git_is_committed_all_the_same() {
         fs::write(tree.path().join("a"), "hidden\n").unwrap();
         bench.git_in(tree.path(), &["update-index", mark, "a"]);
         assert_eq!(bench.git_in(tree.path(), &["status", "--porcelain"]), "", "{mark} hides nothing");
-        // Left behind by an attempt that was given up, it does not pass for clean either.
+        // Left by an attempt that was given up, it does not count as clean either.
         drop(tree);
         let tree = bench.open("w1", "fix", &base);
         assert_eq!(content(&tree, "a"), "one\n", "{mark}");

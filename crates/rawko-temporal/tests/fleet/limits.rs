@@ -83,7 +83,7 @@ pub(crate) fn a_submission_has_a_name_without_a_budget() {
 pub(crate) fn a_call_without_a_price_is_not_made_on_a_budget() {
     let Some(world) = World::new(developer(Vec::new())) else { return };
     world.config(json!({
-        "provider": {"default": "claude", "claude": {"baseUrl": world.models.claude_url(), "model": "nobody-knows"}},
+        "provider": {"default": "claude", "claude": {"baseUrl": world.models.claude_url(), "model": "unknown-model"}},
     }));
     let _worker = world.worker("a");
     let fleet = world.fleet();

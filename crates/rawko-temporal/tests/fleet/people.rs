@@ -134,7 +134,7 @@ pub(crate) fn a_task_is_steered_and_what_would_change_nothing_is_refused() {
     let steer = |command| world.runtime.block_on(fleet.steer("steer", command));
     steer(Override::Pause).unwrap();
     refused(steer(Override::Pause), "pause");
-    refused(steer(Override::ForceAgent { agent: "nobody".to_owned() }), "nobody");
+    refused(steer(Override::ForceAgent { agent: "unknown".to_owned() }), "unknown");
     world.until("the pause is seen", || shown(&world, &fleet, "steer").status.unwrap().is_paused);
     steer(Override::Say { text: "Use tabs.".to_owned() }).unwrap();
     steer(Override::Go).unwrap();

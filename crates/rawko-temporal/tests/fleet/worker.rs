@@ -20,7 +20,7 @@ const SETTINGS: &str = "RAWKO_TEST_WORKER";
 /// Begins what a worker says to its user.
 pub(crate) const NOTICE: &str = "notice: ";
 
-/// The settings of the process.
+/// The options of the process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct WorkerOptions {
     pub(crate) address: String,

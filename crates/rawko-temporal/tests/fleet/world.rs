@@ -277,7 +277,7 @@ impl World {
         self.runtime.block_on(fleet.events(id, 0)).unwrap()
     }
 
-    /// Whether an agent was given this text.
+    /// Whether a model was sent this text.
     pub(crate) fn model_received(&self, text: &str) -> bool {
         self.models.asked().iter().any(|asked| asked.json.to_string().contains(text))
     }

@@ -1,4 +1,5 @@
-//! What a grant of the whole home does not open: keys, passwords, accounts, and what rawko itself is steered by.
+//! The private places that a grant of the whole home does not open: keys, passwords, accounts, and rawko's own
+//! configuration.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! The folders that decide what rawko and git run, by what they are: a link or a `gitdir:` file may give them any name.
+//! Finds the folders that decide what rawko and git run, by device and inode: a link or a `gitdir:` file may give them
+//! any name.
 //!
 //! They are looked up anew for each access, because a command may have moved something since.
 

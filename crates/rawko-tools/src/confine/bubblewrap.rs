@@ -1,5 +1,5 @@
-//! Finds the bubblewrap of this machine. It builds the walls, so it has to be the system's: one that a user or a project can
-//! change is none.
+//! Finds the bubblewrap of this machine. It builds the walls, so it has to be the system's: one that a user or a
+//! project can change is not used.
 
 use std::ffi::OsStr;
 use std::fs::Metadata;

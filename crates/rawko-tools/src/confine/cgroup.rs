@@ -1,7 +1,7 @@
 //! Limits the memory and the processes of a command with all that it starts, by a control group of its own.
 //!
-//! That needs a group around this process in which it may make others, with the controllers for both: systemd delegates one
-//! to what a desktop or `systemd-run --user --scope` starts. Nothing is turned on or changed in groups that are there.
+//! That needs a group around this process in which it may make others, with the controllers for both: systemd delegates
+//! one to what a desktop or `systemd-run --user --scope` starts. Existing groups are not changed.
 
 use std::fs;
 use std::io;

@@ -1,8 +1,8 @@
-//! Takes from a repository that a command made what git would run.
+//! Disarms a repository that a command made: removes what git would run.
 //!
 //! Such a folder may hold things that were there before the first command: a folder `hooks` of a project's own, a file
-//! `config` that has nothing to do with git. They are the user's. Then what was added goes, so that the folder is no
-//! repository any more.
+//! `config` that has nothing to do with git. Those are the user's and stay. Only what was added is removed, so that the
+//! folder is no repository any more.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -104,7 +104,7 @@ fn unmake(folder: &OwnedFd, window: TimeWindow) {
         let is_new =
             |name: &&str| when(name).is_some_and(|when| (window.since..=window.until).contains(&when));
         let name = PARTS.into_iter().find(is_new).unwrap_or("HEAD");
-        // An empty folder is of no use to anybody.
+        // An empty folder is of no use.
         if allowed(folder, || unlinkat(folder, name, AtFlags::REMOVEDIR)).is_ok() {
             continue;
         }

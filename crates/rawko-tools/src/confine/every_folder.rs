@@ -1,4 +1,4 @@
-//! Every folder below another one, by its descriptor and never through a link.
+//! Walks every folder below another one, by its descriptor and never through a link.
 //!
 //! Commands and the user go on changing what is walked. Shallow folders come first, and folders that tools fill come
 //! last: if only a part can be looked at, it is the one that people work in.

@@ -1,7 +1,7 @@
 //! The user's settings of git, as commands get them: without what holds a secret or names a program of the user's.
 //!
-//! Git itself reads them, includes resolved, so that they mean here what they mean to it. Listed is what is kept: new
-//! settings of git, or of tools that keep theirs there, may hold a secret.
+//! Git itself reads them, includes resolved, so that they mean here what they mean to it. A list names what is kept,
+//! because new settings of git, or of tools that keep theirs there, may hold a secret.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};

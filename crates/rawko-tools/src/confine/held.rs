@@ -1,5 +1,5 @@
-//! Holds folders from which programs would take agents, hooks and settings, and that a project does not have: nothing can
-//! be mounted where nothing is, so empty ones are there for the length of a run.
+//! Makes empty folders, for the length of a run, where a project lacks those from which programs take agents, hooks and
+//! settings: nothing can be mounted over a folder that is not there.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, Permissions};

@@ -1,5 +1,5 @@
-//! What git's index says of files that are hidden: what git compares a file with, to know without reading it that it did
-//! not change.
+//! Reads what git's index says of hidden files: the data by which git knows, without reading a file, that it did not
+//! change.
 //!
 //! The index is read and not asked for, because a git that is started here would obey the repository. It may have been
 //! written in the second in which a file was (after a clone it always was): then git reads the file, whatever else it

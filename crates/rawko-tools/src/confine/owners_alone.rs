@@ -1,5 +1,5 @@
-//! What of the system only its owner may read: keys and settings of services. The kernel keeps it from the commands of a
-//! user. It does not keep it from those of root, whose files they are.
+//! Files of the system that only their owner may read: keys and settings of services. The kernel keeps them from a
+//! user's commands, but not from those of root, who owns the files.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -1,5 +1,5 @@
-//! The list of what a rebase still has to do. It may name commands, which `git rebase --continue` runs: yours too, outside
-//! the sandbox.
+//! The todo list of a rebase under way. It may name commands, which `git rebase --continue` runs, also when the user
+//! calls it outside the sandbox.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};

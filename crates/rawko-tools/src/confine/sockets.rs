@@ -197,7 +197,7 @@ mod tests {
         let listener = UnixListener::bind(format!("/proc/self/fd/{}/a.sock", opened.as_raw_fd())).unwrap();
         assert!(is_listening(&place));
         drop(listener);
-        assert!(!is_listening(&place), "nobody listens any more");
+        assert!(!is_listening(&place), "no program listens any more");
         assert!(!is_listening(&folder.join("none")));
     }
 }

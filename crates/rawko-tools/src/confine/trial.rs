@@ -1,5 +1,5 @@
-//! Runs a command that does nothing below a helper, in a limited time. The program may be no helper at all, but one
-//! that never answers, or says something else.
+//! Tries a helper with a command that does nothing, in a limited time. The program may be no helper at all: it may
+//! never answer, or say something else.
 
 use std::ffi::OsString;
 use std::io;

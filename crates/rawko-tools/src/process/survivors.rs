@@ -1,7 +1,8 @@
 //! The commands of a process that was killed, as the next process finds them.
 //!
-//! The orphan reaper kills them as soon as their process is gone. That takes a moment, and the reaper may have been killed
-//! too. A process that takes the work over must not begin before they are gone: they would go on writing behind its back.
+//! The orphan reaper kills them as soon as their process is gone. That takes a moment, and the reaper may have been
+//! killed too. A process that takes the work over must not begin before they are gone: they would go on writing to its
+//! files.
 
 use std::time::{Duration, Instant};
 

@@ -1,15 +1,16 @@
-//! What waits to be sent to an agent with its next request: what happened while no process carried the run, and what the
-//! user says while it works. A message of the user outlives an execution that ends before it is sent.
+//! The messages that go to an agent with its next request: notices of what happened while no process carried the run,
+//! and what the user says while the agent works. A message of the user outlives an execution that ends before it is
+//! sent.
 
 use crate::agent::prompt;
 use crate::message::Content;
 
-/// What goes out with an agent's next request.
+/// Messages for an agent's next request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Inbox {
-    /// What is said about the turn, after its results.
+    /// Remarks about the turn, which follow its results.
     remarks: Vec<String>,
-    /// What happened while no process carried the run.
+    /// Notices of what happened while no process carried the run.
     notices: Vec<String>,
     /// Messages of the user that are still to be sent.
     messages: Vec<String>,
@@ -45,7 +46,7 @@ impl Inbox {
         self.received = count;
     }
 
-    /// The execution is over: what was not sent is left to the next one.
+    /// Ends the execution: messages that were not sent go to the next one.
     pub(crate) fn drop_messages(&mut self) {
         self.set_delivered(self.delivered());
     }
@@ -55,12 +56,12 @@ impl Inbox {
         !self.messages.is_empty()
     }
 
-    /// What happened while no process carried the run.
+    /// Notices of what happened while no process carried the run.
     pub(super) fn take_notices(&mut self) -> Vec<Content> {
         texts(&mut self.notices)
     }
 
-    /// What the user has said.
+    /// The user's messages, as one text.
     pub(super) fn take_messages(&mut self) -> Option<Content> {
         let words = std::mem::take(&mut self.messages);
         (!words.is_empty()).then(|| Content::text(prompt::said_now(&words)))

@@ -1,5 +1,5 @@
-//! What is known of one execution: its facts, what it used, what it reports. The next execution of the same conversation begins
-//! with nothing.
+//! The record of one execution: its facts, its usage, its report. Each execution of a conversation begins with an empty
+//! record.
 
 mod calls;
 mod failure;
@@ -31,7 +31,7 @@ pub(crate) struct ExecutionLog {
     last_text: String,
     /// Whether the agent was asked to go on because it had said nothing.
     pub(super) was_silent: bool,
-    /// It wrote a call as text in its last turn, and rawko told it how to call.
+    /// Whether its last turn wrote a call as text, and rawko showed it how to make one.
     pub(super) was_shown_how_to_call: bool,
 }
 
@@ -45,7 +45,7 @@ pub(super) enum Reported {
 }
 
 impl Reported {
-    /// Whether it says that all is well, which the other calls of its turn may contradict.
+    /// Whether it reports success, which the other calls of its turn may contradict.
     pub(super) fn claims_success(&self) -> bool {
         match self {
             Self::Work(report) => report.outcome == ReportOutcome::Success,

@@ -1,4 +1,5 @@
-//! The turns: what follows an answer of the model, with and without calls, and when the agent is asked again.
+//! The turns of an execution: handles each answer of the model, with or without calls, and decides when the agent is
+//! asked again.
 
 use super::calls::{SlotState, answered};
 use super::written_call::written_call;

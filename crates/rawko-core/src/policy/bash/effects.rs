@@ -1,4 +1,5 @@
-//! What a simple command may do to the files of the project. No wall: a hint on whether what was seen before still holds.
+//! What a simple command may do to the project's files. It is a hint on whether earlier observations still hold, and no
+//! security boundary.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;

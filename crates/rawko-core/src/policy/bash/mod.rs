@@ -1,7 +1,7 @@
-//! What a shell command may run by a `bashFilter` (`docs/sandbox.md#the-filter`).
+//! Judges which programs a shell command may run under a `bashFilter` (`docs/sandbox.md#the-filter`).
 //!
-//! Decided on the command taken apart as bash would take it, never on its text's first word. A command that is not
-//! understood is refused. What a program does once it runs is not the filter's business but the sandbox's: a listed
+//! It judges the command as bash would parse it, never by the first word of its text, and refuses a command that it
+//! does not understand. What a program does once it runs is not the filter's business but the sandbox's: a listed
 //! interpreter or build tool may do what it likes as far as this goes.
 
 mod allowlist;
@@ -107,7 +107,7 @@ pub fn bash_permission(filter: &BashFilter, project: &str, command: &str) -> Per
     permission(rules, command)
 }
 
-/// All that the commands of an agent are held to.
+/// The rules for the commands of an agent.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct BashRules<'a> {
     /// The agent's name, if it is one's.
@@ -121,7 +121,7 @@ pub(super) struct BashRules<'a> {
     pub(super) writable: &'a [String],
     /// Paths that are denied to it.
     pub(super) denied: &'a [String],
-    /// Whether the sandbox holds its commands to that. Where it does not, only Write and Edit write.
+    /// Whether the sandbox enforces that. Where it does not, only Write and Edit write.
     pub(super) is_confined: bool,
     /// Absolute path of the project.
     pub(super) project: &'a str,

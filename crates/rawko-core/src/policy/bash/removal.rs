@@ -1,7 +1,7 @@
 //! Commands that remove files: never above or beside what the agent may write, regardless of what confines the command.
 //!
-//! No wall itself, and it reads no list of programs: it stops what cannot be meant, such as `rm -rf /` by an agent whose
-//! Bash is not filtered.
+//! It is no security boundary and reads no list of programs: it stops what cannot be meant, such as `rm -rf /` by an
+//! agent whose Bash is not filtered.
 
 use std::collections::BTreeSet;
 

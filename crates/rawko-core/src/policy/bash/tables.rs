@@ -194,7 +194,7 @@ impl VariableTable {
         if self.harmless.contains(name) {
             return true;
         }
-        // Names are told apart by case, and next to no program looks at one in small letters.
+        // Names are case-sensitive, and hardly any program reads one in small letters.
         if !name.starts_with('_') && !name.chars().any(|c| c.is_ascii_uppercase()) {
             return !self.small_letters.iter().any(|part| name.contains(part));
         }

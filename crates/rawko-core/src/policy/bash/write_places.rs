@@ -1,4 +1,5 @@
-//! Where commands may write. The sandbox holds them to it; the filter only says early and in words what would fail there.
+//! Where commands may write. The sandbox enforces it; the filter only refuses early, and says why, what would fail
+//! there.
 
 use super::denial::{Denial, Lift, PolicyResult};
 use super::directory::{ProjectRoot, names};

@@ -348,7 +348,7 @@ impl RunPhase {
         }
     }
 
-    /// The same, to tell the agent something.
+    /// The same, to send the agent a message.
     pub(super) fn execution_mut(&mut self) -> Option<&mut Execution> {
         match self {
             Self::Working(execution, _) => Some(execution),

@@ -1,4 +1,4 @@
-//! The tool calls of a turn run, reads side by side, a call that may change something alone.
+//! Runs the tool calls of a turn: reads in parallel, a call that may change something alone.
 
 use super::{ExecutionStage, FollowUp, RunPhase, executing};
 use crate::agent::execution::{AllowedCall, Execution, Permit, has_run, unknown_outcome};

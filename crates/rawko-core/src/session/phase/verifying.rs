@@ -1,5 +1,5 @@
-//! Checks first (`docs/verification.md`): when an execution says that it is done, rawko runs the checks before anybody is
-//! asked. A COMPLETE counts only after they have run on the tree as it is then.
+//! Checks first (`docs/verification.md`): when an execution says that it is done, rawko runs the checks before the
+//! arbiter is asked. A COMPLETE counts only after they have run on the tree as it is then.
 
 use super::{FollowUp, RunPhase, asking};
 use crate::agent::Verdict;

@@ -1,4 +1,4 @@
-//! What is recorded of a finished call: files, denials, commands.
+//! Records the facts of a finished call: files, denials, commands.
 
 use serde_json::Value;
 
@@ -72,7 +72,7 @@ impl ExecutionLog {
         self.drop_old_commands();
     }
 
-    /// What was checked before an effect says less about the tree now.
+    /// A check before an effect says less about the tree as it is now.
     fn makes_stale(&mut self, effect: CommandEffect) {
         for fact in &mut self.facts.commands {
             match effect {

@@ -1,5 +1,5 @@
-//! What failed in an execution that did not succeed (`docs/machine.md#transitions`): its last red check, else its
-//! last failed call, else what it reports.
+//! Finds what failed in an execution without success (`docs/machine.md#transitions`): its last red check, else its last
+//! failed call, else its own report.
 
 use super::ExecutionLog;
 use crate::agent::execution::calls::COMMAND_CHARS;
