@@ -253,7 +253,7 @@ impl Turn {
         draft.usage = self.usage;
         draft.stop = self.stop;
         let event = draft.finish(out);
-        // The CLI cannot tell two calls with one id apart.
+        // The CLI cannot distinguish two calls with one id.
         let distinct = self.calls.iter().collect::<BTreeSet<_>>().len() == self.calls.len();
         let pending = match &event {
             ProviderEvent::MessageDone { message, .. } if continues && distinct => {

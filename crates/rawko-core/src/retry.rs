@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_asks_is_honoured_or_given_up() {
+    fn a_wait_that_the_server_asks_for_is_kept_or_the_call_is_given_up() {
         check(1, 0, Some(250), 0.1, RetryDecision::Again { after_ms: 250 });
         check(1, 0, Some(0), 1.0, RetryDecision::Again { after_ms: 0 });
         check(1, 0, Some(301), 0.1, RetryDecision::Stop(GiveUp::AskedTooLong));

@@ -130,7 +130,7 @@ fn a_command_on_no_list_runs_once_it_is_allowed() {
 }
 
 #[test]
-fn what_was_not_allowed_is_denied_and_not_asked_for_again() {
+fn a_call_that_was_not_allowed_is_not_asked_for_again() {
     for (answer, words) in [
         (no(), "said no"),
         (Approval::Expired, "did not answer in time"),

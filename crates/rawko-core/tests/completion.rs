@@ -98,7 +98,7 @@ fn a_red_check_to_the_end_fails_the_run_and_is_named() {
 }
 
 #[test]
-fn what_was_red_before_the_last_change_is_named_in_the_summary() {
+fn a_check_that_was_red_before_the_last_change_is_in_the_summary() {
     let mut bench = Bench::start(team(ArbiterMode::Llm));
     bench.select("developer");
     write(&mut bench, "a.py");

@@ -231,7 +231,7 @@ fn an_execution_that_takes_too_long_is_ended() {
 }
 
 #[test]
-fn what_is_not_allowed_is_not_run() {
+fn a_call_that_is_not_allowed_is_not_run() {
     let mut setup = setup();
     setup.agents.get_mut("planner").unwrap().config.tools.blocked = vec!["Write".into()];
     let mut bench = Bench::start(setup);

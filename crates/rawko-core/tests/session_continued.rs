@@ -59,7 +59,7 @@ fn end(mut bench: Bench, in_its_conversation: bool) -> Outcome {
 }
 
 #[test]
-fn who_goes_on_in_its_conversation_is_given_the_reports_of_this_task() {
+fn an_agent_that_goes_on_in_its_conversation_gets_the_reports_of_this_task() {
     let mut bench = claimed();
     next(&mut bench, setup());
     bench.select("planner");
@@ -316,7 +316,7 @@ fn an_iteration_limit_is_raised_and_the_arbiter_asked() {
 }
 
 #[test]
-fn what_has_ended_otherwise_is_not_taken_up() {
+fn a_task_that_ended_otherwise_is_not_taken_up() {
     let mut bench = claimed();
     assert!(!take_up(&mut bench, RunLimits::default()));
 }

@@ -127,7 +127,7 @@ fn until_the_extractor() -> Bench {
 }
 
 #[test]
-fn what_was_learned_is_kept_before_the_work_is_judged() {
+fn a_lesson_is_kept_before_the_work_is_judged() {
     let mut bench = until_the_extractor();
     bench.reply(vec![call("m", "remember", draft(true))], StopReason::ToolUse);
     let lost = bench.take(|effect| matches!(effect, Effect::Remember { .. }));
@@ -204,7 +204,7 @@ fn after_one_execution(setup: Setup) -> Bench {
 }
 
 #[test]
-fn what_one_execution_was_given_is_never_another_ones() {
+fn the_memories_of_one_execution_are_never_anothers() {
     let without = |bench: &mut Bench, name: &str| {
         let mut agents = setup().agents;
         agents.remove(name);

@@ -347,7 +347,7 @@ fn an_arbiter_that_is_always_cut_off_is_asked_three_times() {
 }
 
 #[test]
-fn who_takes_the_run_up_has_the_arbiter_asked_in_full() {
+fn a_run_that_is_taken_up_asks_the_arbiter_in_full() {
     let mut bench = Bench::start(patient(30 * MINUTE));
     down(&mut bench);
     bench.give(Event::SessionResumed {

@@ -90,7 +90,7 @@ fn a_pause_lets_work_end_and_begins_nothing() {
 }
 
 #[test]
-fn what_has_no_meaning_is_ignored_and_says_why() {
+fn a_command_without_meaning_is_ignored_and_says_why() {
     let mut bench = Bench::start(setup(None));
     check_ignored(&mut bench, Override::Retry, "no agent has worked yet");
     check_ignored(&mut bench, Override::SkipStep, "there is no plan yet, and so no step to skip");
@@ -217,7 +217,7 @@ fn a_task_is_not_complete_before_an_agent_has_read_what_was_said() {
 }
 
 #[test]
-fn what_is_said_during_the_verification_is_read_too() {
+fn a_message_during_the_verification_is_read_too() {
     let mut setup = setup(None);
     setup.verify = Some(VerifySetup { commands: vec!["t".into()], timeout_ms: 1, ..VerifySetup::default() });
     let mut bench = Bench::start(setup);
@@ -300,7 +300,7 @@ fn a_command_that_begins_something_ends_the_pause() {
 }
 
 #[test]
-fn who_resumes_a_paused_run_wants_it_to_go_on() {
+fn resuming_a_paused_run_ends_the_pause() {
     let mut bench = at_work();
     steer(&mut bench, Override::Pause);
     bench.finish_tools(&ToolOutcome::ok("ran"));

@@ -82,7 +82,7 @@ fn the_result_of_a_call_that_ends_in_a_pause_is_noted_later() {
 }
 
 #[test]
-fn what_is_lost_or_comes_too_late_is_no_answer() {
+fn a_lost_or_late_answer_is_no_answer() {
     let mut bench = read(false);
     let lost = bench.open.remove(0).awaits_answer().unwrap();
     bench.give(Event::Answered { effect: lost, answer: EffectAnswer::EffectLost });

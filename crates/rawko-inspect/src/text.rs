@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn what_acts_on_a_screen_goes() {
+    fn control_sequences_are_removed() {
         let check = |text: &str, expected: &str| assert_eq!(plain(text), expected);
         check("a\tb\nc – é", "a\tb\nc – é");
         check("\u{1b}[31;1mred\u{1b}[0m", "red");

@@ -33,7 +33,7 @@ pub enum McpError {
         /// The server's words.
         message: String,
     },
-    /// It wants to know who asks.
+    /// It wants a login.
     #[error("the server wants a login")]
     LoginNeeded {
         /// The `WWW-Authenticate` header.

@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_the_protocol_is_left_as_it_is() {
+    fn a_message_that_follows_the_protocol_stays_as_it_is() {
         check_as_it_is(r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"a"}]}}"#);
         check_as_it_is(
             r#"{"jsonrpc":"2.0","id":7,"error":{"code":-32602,"message":"no such tool","data":1}}"#,

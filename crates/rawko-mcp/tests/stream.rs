@@ -182,7 +182,7 @@ async fn an_older_server_is_found_out_and_used() {
 }
 
 #[tokio::test]
-async fn what_is_known_of_a_server_is_not_tried_out_again() {
+async fn a_known_revision_is_not_tried_out_again() {
     let (stream, asked) = serve(stateful);
     let known = Some(rawko_mcp::ProtocolRevision("2025-06-18".to_owned()));
     connect(stream, Options { known, ..options() }).await.unwrap();

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_no_certificates_is_named() {
+    fn a_variable_without_certificates_is_named() {
         let error = rustls::Error::General("none loaded".to_owned());
         let of = |name: &'static str| move |asked: &str| (asked == name).then(|| "/x.pem".to_owned());
         let said = without_roots(&error, of("SSL_CERT_FILE"));

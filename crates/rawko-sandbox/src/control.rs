@@ -1,4 +1,4 @@
-//! The parent's side: how the helper is started, given its plan, and asked how it went.
+//! The parent's side: starts the helper, sends it the plan, and receives its reports.
 //!
 //! One socket connects the two. The parent sends the plan and then keeps its end open: when that closes, however the
 //! parent died, the helper ends the command with everything it started. The helper sends reports, a line of JSON each,

@@ -112,7 +112,7 @@ fn the_last_rule_counts() {
 }
 
 #[test]
-fn what_cannot_be_named_is_refused() {
+fn a_path_that_a_profile_cannot_name_is_refused() {
     #[track_caller]
     fn check(path: &str, expected: fn(PathBuf) -> ProfileError) {
         let profile = Profile { denied: vec![path.into()], ..profile() };

@@ -19,7 +19,7 @@ unsafe extern "C" {
     static mut environ: *mut *mut c_char;
 }
 
-/// How many threads this process has. Where `/proc` cannot tell, it is taken to have one: what needs that fails then.
+/// How many threads this process has. Where `/proc` does not say, it counts as one: what needs that fails then.
 pub(crate) fn thread_count() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(1, |tasks| tasks.count().max(1))
 }

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_trace_parent_is_refused() {
+    fn a_text_that_is_no_trace_parent_is_refused() {
         check("", None);
         check("00", None);
         check(&format!("{PARENT}-more"), None);

@@ -206,7 +206,7 @@ fn check_size(performed: &Performed, most: usize) -> Result<(), ActivityError> {
     }
 }
 
-/// Does `work`, and tells the engine all the while that it is under way. When the engine cancels it, or this worker ends, it is
+/// Does `work`, and sends the engine heartbeats meanwhile. When the engine cancels it, or this worker ends, it is
 /// dropped, and its child processes with it.
 async fn alive<T>(
     ctx: &ActivityContext,
@@ -226,7 +226,7 @@ async fn alive<T>(
         }
     }
     drop(work);
-    // The engine hears of the cancellation when the child processes are dead.
+    // The engine is informed of the cancellation when the child processes are dead.
     let _ = tokio::task::spawn_blocking(rawko_tools::settle).await;
     Err(ActivityError::cancelled())
 }

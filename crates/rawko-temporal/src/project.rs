@@ -1,4 +1,5 @@
-//! A task's project as this worker sees it: what the user set, what is wrong with it, and whose fault that is.
+//! A task's project as this worker sees it: what the user set, what is wrong with it, and whether that is the task's
+//! fault or the worker's.
 
 use rawko::config::DiagnosticOrigin;
 use rawko::{Rawko, RawkoBuilder};

@@ -116,7 +116,7 @@ impl Jobs {
         Ok(job)
     }
 
-    /// Ends a job of `agent`. Blocks until it has ended, which the next report tells.
+    /// Ends a job of `agent`. Blocks until it has ended, which the next report says.
     pub(crate) fn stop(&self, agent: &str, job: u32) -> Result<(), JobError> {
         let unreported = {
             let table = lock(&self.0);

@@ -70,7 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// What becomes of the value of a field of this schema.
+    /// The corrected value of a field of this schema.
     #[track_caller]
     fn check(schema: &Value, value: Value, expected: Value) {
         let mut input = json!({"a": value});
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_clear_gets_the_type_of_the_schema() {
+    fn a_clear_argument_gets_the_type_of_the_schema() {
         let (integer, number, truth) =
             (json!({"type": "integer"}), json!({"type": "number"}), json!({"type": "boolean"}));
         check(&integer, json!("5"), json!(5));
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_clear_stays_as_it_is() {
+    fn an_unclear_argument_stays_as_it_is() {
         let (integer, text, truth) =
             (json!({"type": "integer"}), json!({"type": "string"}), json!({"type": "boolean"}));
         for value in [
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_by_null_is_left_out() {
+    fn a_null_argument_is_left_out() {
         let schema = json!({"properties": {"a": {}, "b": {}}, "required": ["b"]});
         let mut input = json!({"a": null, "b": null});
         make_canonical(&mut input, &schema);

@@ -177,7 +177,7 @@ fn encode(picture: &DynamicImage, format: ImageFormat) -> Option<Vec<u8>> {
 fn is_cut_off(bytes: &[u8]) -> bool {
     const SCAN: u8 = 0xDA;
     let mut at = 2;
-    // The segments before the scan tell their length. Within the scan only the real end marker looks like one.
+    // The segments before the scan hold their length. Within the scan only the real end marker looks like one.
     while let Some([0xFF, marker, high, low]) = bytes.get(at..at + 4) {
         if *marker == SCAN {
             return memchr::memmem::find(&bytes[at..], b"\xFF\xD9").is_none();

@@ -1,5 +1,5 @@
-//! What the sandbox refused to one command: hosts, which its proxy records, and files under protected names. The
-//! command's result reports it.
+//! Records what the sandbox refused to one command: hosts, which its proxy reports, and files under protected names.
+//! The command's result reports it.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -36,7 +36,7 @@ async fn output_does_not_keep_a_command_from_its_end() {
 }
 
 #[tokio::test]
-async fn what_others_wait_for_does_not_hold_up_settling() {
+async fn calls_that_are_not_cancelled_do_not_delay_settling() {
     let dir = tempfile::tempdir().unwrap();
     let bench = Bench::new(dir.path());
     let go = dir.path().join("go");

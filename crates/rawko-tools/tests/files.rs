@@ -109,7 +109,7 @@ async fn a_read_only_file_stays_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_decides_what_rawko_and_git_run_is_protected_whatever_grants_it() {
+async fn folders_that_decide_what_rawko_and_git_run_are_protected_from_any_grant() {
     let dir = tempfile::tempdir().unwrap();
     let project = dir.path().canonicalize().unwrap();
     fs::create_dir_all(project.join(".rawko/memories")).unwrap();

@@ -29,7 +29,7 @@ async fn every_member_of_the_last_pipeline_is_recorded() {
 }
 
 #[tokio::test]
-async fn what_has_no_pipe_at_its_end_is_left_alone() {
+async fn a_command_without_a_pipe_at_its_end_runs_as_it_is() {
     check("exit 3", "(no output)", 3, &[]).await;
     check("false | true; echo done", "done", 0, &[]).await;
     check("false || exit 4; true", "(no output)", 4, &[]).await;
@@ -56,7 +56,7 @@ async fn the_record_changes_nothing_else() {
 }
 
 #[tokio::test]
-async fn what_is_killed_or_goes_on_in_the_background_has_no_record() {
+async fn a_killed_or_background_command_has_no_record() {
     let dir = tempfile::tempdir().unwrap();
     let bench = Bench::new(dir.path());
     let outcome = bench.call("Bash", json!({"command": "kill -9 $$; true | true"})).await;

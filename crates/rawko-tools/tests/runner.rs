@@ -46,7 +46,7 @@ async fn nothing_secret_reaches_them() {
 }
 
 #[tokio::test]
-async fn what_takes_too_long_is_ended_with_all_it_started() {
+async fn a_command_that_takes_too_long_is_ended_with_all_it_started() {
     let dir = tempfile::tempdir().unwrap();
     let runner = CommandRunner::new(dir.path(), Vec::new());
     let seconds = sleeper(1);

@@ -184,7 +184,7 @@ async fn each_redirect_is_judged() {
 }
 
 #[tokio::test]
-async fn who_may_reach_any_host_is_not_led_inside() {
+async fn an_agent_that_may_reach_any_host_is_not_led_inside() {
     let site = Site::start(|_| redirect("http://127.0.0.2/"));
     let found = get(&fetcher(home()), &format!("http://127.0.0.1:{}/", site.port), &["*", "127.0.0.1"]).await;
     refused(found, "127.0.0.2 is not on the public Internet", Some("127.0.0.2"));
@@ -220,7 +220,7 @@ async fn bodies_are_bounded() {
 }
 
 #[tokio::test]
-async fn who_says_nothing_is_not_waited_for() {
+async fn a_silent_server_is_not_waited_for() {
     let silent = cut(|_| (Vec::new(), Then::Hang)).await;
     refused(silent, "was not fetched", None);
     let head = || b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc".to_vec();

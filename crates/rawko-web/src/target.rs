@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_clear_is_refused_with_the_reason() {
+    fn an_unclear_address_is_refused_with_the_reason() {
         check_refused("file:///etc/passwd", "`file:` is not fetched");
         check_refused("docs.rs", "no `https://`");
         check_refused("http:/docs.rs", "two slashes");

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_deep_hangs_above() {
+    fn an_element_that_is_too_deep_hangs_above() {
         check("<div><p><b>a</b></p></div>b", 2, "div(p('a ')) 'b'");
         check("<div>a<p>b</p>c</div>", 1, "div('a b c')");
         check("<ul><li><ul><li>a</ul>b</ul>c", 2, "ul(li() li('a')) 'bc'");

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_finished_stays_with_the_one_who_did_it() {
+    fn a_finished_step_keeps_its_agent() {
         check("a/c/you,b/s,c/p", "d,e", "a/c/you,b/s,d/p,e/p", &[1, 2], &[]);
         check("a/c/you,b/p", "a/c,b/c", "a/c/you,b/c/me", &[], &[]);
         check("a/c/you,b/c/you,c/p", "b,d", "a/c/you,b/c/you,d/p", &[1], &[]);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finished_may_go() {
+    fn an_unfinished_step_may_be_dropped() {
         check("a/p,b/i/you,c/f/you", "d", "d/p", &[], &[]);
         check("a/p,b/i/you,c/f/you", "c,b,a", "c/f/you,b/i/you,a/p", &[], &[]);
     }

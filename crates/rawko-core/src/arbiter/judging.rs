@@ -289,7 +289,7 @@ fn planned(case: &Case<'_>, last: &ExecutionSummary) -> Option<Ruling> {
         let worker = case.worker_for(step)?;
         return Some(Ruling::select("plan-made", worker, sure, "The plan is there to be carried out"));
     }
-    // A plan in prose, an explanation that was the task, or nothing: no rule can tell these apart for certain.
+    // A plan in prose, an explanation that was the task, or nothing: no rule can distinguish these for certain.
     if asks_only(case.task) && !case.record.wrote() {
         return Some(Ruling::done("reported", false, last));
     }

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_to_read_may_write() {
+    fn a_command_that_is_not_known_to_read_may_write() {
         use CommandEffect::{Reads, Unknown, Writes};
         for command in [
             "cat a | grep b | wc -l",

@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_hardly_meant_is_reported() {
+    fn a_doubtful_pattern_is_reported() {
         check(
             "costs $5",
             Some(
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_meant_is_not() {
+    fn a_plain_pattern_is_not_reported() {
         for pattern in [
             "auth|login",
             "^fix the build$",

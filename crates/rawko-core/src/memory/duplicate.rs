@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_known_one_lacks_is_written() {
+    fn a_memory_with_more_than_the_known_one_is_written() {
         let known = ("Deploying", "Deploy with the script.");
         let more = "Deploy with the script. It asks for a token from the vault, uploads both archives and waits for the health check.";
         check(("Deploying", more), known, Likeness::Contrary);

@@ -60,7 +60,7 @@ fn common_words_are_weak_and_rare_ones_strong() {
 }
 
 #[test]
-fn what_fits_much_worse_than_the_best_is_left_out() {
+fn a_memory_that_fits_much_worse_than_the_best_is_left_out() {
     let memories = [
         memory("vat", "VAT is computed for each invoice", &["vat"], "By the tax office."),
         memory("pages", "Lists page with cursors", &["line"], ""),
@@ -138,7 +138,7 @@ fn fitting_beside(memories: &[Memory], task: &str, beside: usize) -> usize {
 }
 
 #[test]
-fn what_declares_itself_does_not_vanish_when_an_unrelated_memory_is_added() {
+fn a_declared_match_survives_an_unrelated_memory() {
     let same = |pattern: &str| -> Vec<Memory> {
         (0..5).map(|at| memory(&format!("m{at}"), &format!("Note {at}"), &[pattern], "")).collect()
     };

@@ -70,7 +70,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_must_occur_is_found() {
+    fn required_literals_are_found() {
         let check =
             |regex: &str, expected: &[&[&str]]| assert_eq!(required_literals(regex), expected, "{regex}");
         check("implement.*auth", &[&["auth"], &["implement"]]);

@@ -1,4 +1,4 @@
-//! Whether a text speaks of a file or says a title.
+//! Whether a text mentions a file or a title.
 //!
 //! Whole names and whole words alone count: `a.md` is not in `data.md`. A name that half of all projects have says nothing by itself;
 //! with the folder before it, it does.

@@ -1,8 +1,9 @@
 //! What an execution is about: the text that memories are matched against.
 //!
-//! The task and the agent's name are the query. The plan's current step is a second, weaker one. Earlier reports and the rest of the plan
-//! are no query: they speak of so much that some memory matches every time. Each part is bounded and becomes one line, so that a line break
-//! does not change what a pattern sees, and no pattern reaches from one part into another.
+//! The task and the agent's name are the query. The plan's current step is a second, weaker one. Earlier reports and
+//! the rest of the plan are no query: they cover so much that some memory always matches. Each part is bounded and
+//! becomes one line, so that a line break does not change what a pattern sees, and no pattern reaches from one part
+//! into another.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_the_form_of_a_key_is_found() {
+    fn a_text_of_the_form_of_a_key_is_found() {
         let check = |text: &str, expected: bool| assert_eq!(holds_token(text), expected, "{text}");
         check(&format!("Use sk-ant-{} for it", "a1".repeat(12)), true);
         check(&format!("token ghp_{}", "aB3".repeat(12)), true);

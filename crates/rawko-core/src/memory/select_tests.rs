@@ -153,7 +153,7 @@ fn a_memory_that_names_others_pushes_out_none_that_matches() {
 }
 
 #[test]
-fn what_speaks_of_a_changed_tree_is_demoted() {
+fn a_memory_of_a_changed_tree_is_demoted() {
     let memories = [
         memory("gone", json!({"title": "gone"})),
         memory("changed", json!({"title": "changed"})),

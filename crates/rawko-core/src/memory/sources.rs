@@ -56,7 +56,7 @@ mod tests {
         check(&["./src/ports.rs", "src/b.rs"], "", &["src/b.rs", "src/ports.rs"]);
         check(&[], "They stand in ports.rs, as auth/mod.rs has it.", &["src/ports.rs", "src/auth/mod.rs"]);
         check(&["src/ports.rs"], "See `src/c.rs`.", &["src/c.rs", "src/ports.rs"]);
-        // Nothing is named: a folder, a glob, a file that was not looked at, a name that tells nothing.
+        // Nothing is named: a folder, a glob, a file that was not looked at, a name that says nothing.
         let some = ["src/a.rs", "src/b.rs", "src/c.rs", "src/d.rs", "src/e.rs"];
         check(&["src/auth", "src/**", "src/never.rs"], "See mod.rs and README.md", &some);
         assert!(

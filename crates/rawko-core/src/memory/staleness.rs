@@ -81,7 +81,7 @@ impl Staleness {
     }
 }
 
-/// The end of a path, which tells the file.
+/// The end of a path, which names the file.
 fn short(path: &str) -> String {
     let skipped = path.chars().count().saturating_sub(MAX_PATH);
     if skipped == 0 {

@@ -93,7 +93,7 @@ impl Permission {
         Some(format!("{message}{change}"))
     }
 
-    /// The tool result that tells the model of a denial; `None` where it is allowed.
+    /// The tool result for the model where it is denied; `None` where it is allowed.
     #[must_use]
     pub fn denial(&self) -> Option<ToolOutcome> {
         match self {

@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn who_cannot_edit_cannot_write() {
+    fn an_agent_that_cannot_edit_cannot_write() {
         for (tools, expected) in [
             (json!({}), json!(["src"])),
             (json!({"allowed": ["Read", "Bash"]}), json!([])),

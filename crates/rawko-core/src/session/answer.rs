@@ -46,7 +46,7 @@ pub enum EffectAnswer {
     },
     /// An `AskUser` was answered, or its time was up.
     ApprovalAnswered {
-        /// What the answer was.
+        /// The answer.
         approval: Approval,
     },
     /// `TakeCheckpoint` saved the tree.

@@ -15,7 +15,8 @@ use crate::tool::{Refusal, ToolOutcome};
 pub(super) struct Approvals {
     /// Hosts that a call may reach, which ran without them and has to be made again, once. By the call's digest.
     hosts: BTreeMap<String, Vec<Refusal>>,
-    /// What was not allowed. It is not asked for again: an agent that repeats itself must not tire people out.
+    /// The calls that were not allowed. They are not asked for again: an agent that repeats itself must not tire people
+    /// out.
     refused: BTreeSet<String>,
 }
 

@@ -45,7 +45,7 @@ pub(super) struct CarriedOver {
     latest: BTreeMap<String, Box<Execution>>,
     /// The number of the last conversation.
     last_conversation: ConversationId,
-    /// Lost background jobs that their agents have not heard of.
+    /// Lost background jobs that are not reported to their agents yet.
     pub(super) lost_jobs: Vec<LostJob>,
     /// How the earlier tasks ended, as the event that began this one says.
     pub(super) ended: Vec<EndedTask>,

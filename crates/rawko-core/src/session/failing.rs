@@ -1,4 +1,4 @@
-//! Model calls that fail, and since when. How long the run is patient with them, `phase/retrying.rs` decides.
+//! Model calls that fail, and since when. `phase/retrying.rs` decides how long the run waits for them.
 
 use crate::request::Purpose;
 use crate::time::Timestamp;

@@ -1,4 +1,5 @@
-//! What outlives a phase: the setup, how the task stands, what was spent, what is known of the tree, and the open effects.
+//! The state that outlives a phase: the setup, the task's state, what was spent, the record of the tree, and the open
+//! effects.
 //!
 //! Effects are numbered and checked here, for whatever phase issued them.
 

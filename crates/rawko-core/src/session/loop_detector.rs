@@ -37,7 +37,7 @@ const NO_PROGRESS: RepetitionLimits = RepetitionLimits { nudge: 4, change: 6, st
 /// The same failed verification of the same tree.
 const VERIFICATIONS: RepetitionLimits = RepetitionLimits { nudge: 2, change: 3, stop: 5 };
 
-/// The same failure of a check after different changes: rawko tells the agent. Runs that solved their task saw the same
+/// The same failure of a check after different changes: the agent is warned. Runs that solved their task saw the same
 /// one four times.
 const SAME_RED: u32 = 5;
 

@@ -62,7 +62,7 @@ impl LostJob {
 }
 
 impl CarriedOver {
-    /// What `agent` has not heard of its lost jobs; given once.
+    /// The lost jobs of `agent` that are not reported to it yet; each is given once.
     pub(super) fn take_lost_jobs(&mut self, agent: &str) -> Vec<String> {
         let own = self.lost_jobs.extract_if(.., |job| job.agent == agent);
         own.map(|job| job.words()).collect()

@@ -1,4 +1,4 @@
-//! What a provider's prompt cache can use of an agent's last request.
+//! Finds how much of an agent's last request a provider's prompt cache can use.
 //!
 //! A cache goes by the beginning of a request: model, tools, system prompt, messages, in this order. A conversation only
 //! grows at its end, so the next request normally begins with the one before it. Where it does not, this names the first

@@ -588,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn what_chance_made_is_no_other_result() {
+    fn random_differences_are_no_other_result() {
         let same = |one: &str, other: &str| without_chance(one) == without_chance(other);
         assert!(same("cannot open /tmp/Xa9kQ2LmTb", "cannot open /tmp/qQQkTTmbzz"));
         assert!(same("<Object at 0x7f3a12>", "<Object at 0x7f99bb>"));

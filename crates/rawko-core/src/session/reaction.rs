@@ -1,4 +1,4 @@
-//! What a session answers to an event.
+//! A session's reaction to an event.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What model calls have consumed, and what is reserved for those under way (`docs/tools.md#guards`).
+//! Counts what model calls have consumed, and what is reserved for those under way (`docs/tools.md#guards`).
 //!
 //! Before a call, its prompt and its longest answer are reserved in every budget that pays for it: the run's, and that
 //! of the agent it is made for. If only a shorter answer fits, a shorter one is asked for; if not even that fits, the

@@ -1,5 +1,5 @@
-//! What a run that was stopped by a limit has achieved, in a few sentences: the plan, the files, and what the
-//! checks said. Unknown parts are left out.
+//! Sums up what a run that was stopped by a limit has achieved, in a few sentences: the plan, the files, and the
+//! results of the checks. Unknown parts are left out.
 
 use super::ledger::Ledger;
 use super::tree::{Freshness, TreeEvidence};

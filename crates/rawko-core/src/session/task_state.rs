@@ -1,4 +1,4 @@
-//! How a task stands: the machine, and what is kept up to date beside it.
+//! The state of a task: the machine, and what is kept up to date beside it.
 
 use super::outcome::LimitKind;
 use crate::agent::execution::Execution;
@@ -16,7 +16,7 @@ use crate::time::Timestamp;
 /// Characters of the last report.
 const REPORT_CHARS: usize = 1_000;
 
-/// How a task stands.
+/// The state of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TaskState {
     machine: Machine,

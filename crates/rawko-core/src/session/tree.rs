@@ -1,4 +1,4 @@
-//! What is known of the project's tree: what was changed, what was saved, and what proves the task done.
+//! The record of the project's tree: what was changed, what was saved, and what proves the task done.
 
 use crate::facts::{DiffStat, TreeInspection, Verification, runs_later};
 

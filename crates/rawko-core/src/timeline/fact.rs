@@ -35,7 +35,7 @@ pub enum Fact {
         /// Why.
         reason: String,
     },
-    /// A person overrode the arbiter. A note says what became of it.
+    /// A person overrode the arbiter. A note has the result.
     OverrideRequested {
         /// The command.
         command: Override,

@@ -144,7 +144,7 @@ impl Inspector {
     }
 }
 
-/// A connection, as the server tells it from others.
+/// An open connection of a client.
 #[derive(Default)]
 struct ClientConnection {
     /// Whether it has asked for something that it may have, or is over.

@@ -231,7 +231,7 @@ impl ViewBuilder {
             }
             Fact::Ended(outcome) => self.end(*outcome),
             Fact::Note(note) => self.note(note),
-            // A note says what became of the command.
+            // A note has the result of the command.
             _ => {}
         }
     }

@@ -34,7 +34,7 @@ pub struct SessionEntry {
     pub kind: EntryKind,
 }
 
-/// What an entry tells of.
+/// The kind of an entry, with its data.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 #[non_exhaustive]

@@ -157,7 +157,7 @@ impl ViewBuilder {
             Note::RunPaused => self.notice(false, "the run is paused"),
             Note::RunUnpaused { .. } => self.notice(false, "the run goes on"),
             Note::Warned { message } => self.notice(true, &message),
-            // The first is a fact of its own, and the effects tell of the next four.
+            // The first is a fact of its own, and the effects report the next four.
             Note::TokensUsed { .. }
             | Note::ApprovalRequested(_)
             | Note::ApprovalAnswered { .. }

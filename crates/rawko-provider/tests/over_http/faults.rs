@@ -161,7 +161,7 @@ async fn attempts_that_were_cut_before_the_first_word_are_paid_for_too() {
 }
 
 #[tokio::test]
-async fn what_never_began_consumed_nothing() {
+async fn an_answer_that_never_began_consumed_nothing() {
     for wire in ALL {
         for answer in [
             Answer::HangUp,

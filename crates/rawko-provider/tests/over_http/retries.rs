@@ -29,7 +29,7 @@ async fn check(answer: Answer, code: ErrorCode, again: bool) {
 }
 
 #[tokio::test]
-async fn what_may_pass_is_tried_again_and_nothing_else() {
+async fn only_a_failure_that_may_pass_is_retried() {
     check(Answer::overloaded(), ErrorCode::Overloaded, true).await;
     check(Answer::rate_limited("0"), ErrorCode::RateLimited, true).await;
     for (status, code) in [

@@ -78,7 +78,8 @@ fn drop_capabilities(wall: &Wall) -> StepResult<()> {
         match remove_capability_from_bounding_set(capability) {
             // This kernel does not know the capability.
             Ok(()) | Err(rustix::io::Errno::INVAL) => {}
-            // Only who has a right can drop it for good; who has none gets none, as no program gives new ones.
+            // Only a process that has a right can drop it for good; one that has none gets none, as no program gives
+            // new ones.
             Err(rustix::io::Errno::PERM) if *wall != Wall::Namespaces => {}
             Err(error) => return Err(format!("dropping capabilities: {error}")),
         }

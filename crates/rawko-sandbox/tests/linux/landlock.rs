@@ -10,7 +10,7 @@ use super::trial::Trial;
 
 pub(super) const TESTS: [(&str, fn()); 9] = [
     ("landlock_holds_files", files_are_held),
-    ("landlock_grants_around_what_is_hidden", what_is_shown_is_granted_around_what_is_hidden),
+    ("landlock_grants_around_what_is_hidden", shown_entries_are_granted_around_hidden_ones),
     ("landlock_lets_a_project_be_listed", a_project_with_something_hidden_can_be_listed),
     ("landlock_gives_a_home_of_its_own", the_home_is_the_commands_own),
     ("landlock_holds_the_network", the_network_is_held),
@@ -68,7 +68,7 @@ fn files_are_held() {
     assert!(!trial.project().join("linked").exists());
 }
 
-fn what_is_shown_is_granted_around_what_is_hidden() {
+fn shown_entries_are_granted_around_hidden_ones() {
     let mut trial = trial();
     let tool = trial.outside("tools/bin/tool", "SHOWN");
     let secret = trial.outside("tools/secret", "CANARY");

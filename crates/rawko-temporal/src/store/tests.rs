@@ -235,7 +235,7 @@ async fn gaps_and_contradictions_are_named() {
     assert!(matches!(log.read(7).await.unwrap_err(), StoreError::Gap { first: 7, last: 7, .. }));
     log.append(4, &lines(4..9)).await.unwrap();
     assert_eq!((log.length().await.unwrap(), log.read(0).await.unwrap().len()), (10, 10));
-    // The same run with other content is refused at once, another run by who reads.
+    // The same run with other content is refused at once, another run by its reader.
     let mut other = lines(8..10);
     other[1] = bytes("{\"other\":1}");
     let error = log.append(8, &other).await.unwrap_err();

@@ -203,14 +203,14 @@ pub(crate) fn a_worker_leaves_alone_what_it_is_not_for() {
     assert_eq!(world.ended(&fleet, "private").engine, EngineState::Completed);
 }
 
-pub(crate) fn what_a_task_waits_for_in_vain_is_shown() {
+pub(crate) fn a_problem_that_holds_a_task_up_is_shown() {
     let Some(world) = World::new(developer(Vec::new())) else { return };
     let _worker = world.worker("a");
     let fleet = world.fleet();
     let mut spec = world.spec("lost", "Begin.");
     spec.repository = world.path("no-such-repository").to_str().unwrap().parse().unwrap();
     world.runtime.block_on(fleet.submit(spec)).unwrap();
-    world.until("its trouble is shown", || {
+    world.until("its problem is shown", || {
         let shown = world.runtime.block_on(fleet.show("lost")).unwrap();
         shown.failure.is_some_and(|failure| failure.contains("no-such-repository"))
     });
@@ -265,7 +265,7 @@ pub(crate) fn an_urgent_task_is_served_first() {
     assert!(after >= 5, "only {after} of 8 patient tasks ended after the urgent one");
 }
 
-pub(crate) fn who_submits_little_does_not_wait_for_who_submits_much() {
+pub(crate) fn a_submitter_of_few_tasks_does_not_wait_for_one_of_many() {
     // Off in an engine of one's own unless this says otherwise.
     let fair = ["matching.enableFairness=true"];
     let Some(world) = World::with_engine(developer(vec![bash("echo 1 > one.txt")]), &fair) else { return };

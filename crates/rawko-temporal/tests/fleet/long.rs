@@ -75,7 +75,7 @@ pub(crate) fn a_task_with_large_results_keeps_them_out_of_the_engines_history() 
     assert_eq!(ended.status.unwrap().outcome.unwrap().status, Status::Claimed);
     let largest = world.largest_payload("large");
     assert!(largest <= 64 * 1024, "a payload of {largest} bytes is in the history");
-    // It is all there for who asks.
+    // All of it can be read.
     let events = world.events(&fleet, "large");
     assert!(serde_json::to_string(&events).unwrap().contains("19999"));
 }

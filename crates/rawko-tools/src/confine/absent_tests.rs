@@ -180,7 +180,7 @@ fn a_link_at_the_top_of_the_project_is_restored() {
 }
 
 #[test]
-fn what_has_a_name_that_the_user_protects_is_renamed_and_not_lost() {
+fn a_file_with_a_protected_name_is_renamed_and_not_lost() {
     let folder = tempfile::tempdir().unwrap();
     let top = folder.path().canonicalize().unwrap();
     fs::write(top.join(".npmrc"), "theirs").unwrap();

@@ -26,7 +26,7 @@ pub(super) struct ListedFolder<'a> {
 }
 
 impl ListedFolder<'_> {
-    /// The kind of what has this name, in whatever case: some file systems do not tell them apart.
+    /// The kind of the entry with this name, in any case: some file systems ignore case.
     pub(super) fn kind_of(&self, name: &str) -> Option<FileType> {
         let is_it = |found: &OsStr| found.eq_ignore_ascii_case(name);
         self.names.iter().find(|(found, _)| is_it(found)).map(|(_, kind)| *kind)

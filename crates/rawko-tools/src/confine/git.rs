@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_link_leads_to_in_the_project_is_protected() {
+    fn the_target_of_a_link_in_the_project_is_protected() {
         check("", &[(".git/hooks", "../shared")], &[".git/config", "shared"]);
         check("", &[(".git/hooks", "../../outside"), (".git/info", "../shared")], &[".git/config"]);
     }

@@ -130,14 +130,14 @@ fn a_repository_of_the_project_itself_is_new_where_there_was_none() {
 }
 
 #[test]
-fn what_no_index_names_is_disarmed_when_the_run_has_ended() {
+fn a_repository_that_no_index_names_is_disarmed_at_the_end_of_the_run() {
     let unnamed = INIT.replace("git add x;", "");
     check(PROJECT, &unnamed, |_| {});
     check("", &unnamed, |_| {});
 }
 
 #[test]
-fn what_leads_out_of_the_project_to_no_repository_of_the_users_is_removed() {
+fn a_link_out_of_the_project_to_a_new_repository_is_removed() {
     let file = format!("{INIT} mv x/.git ../store; echo 'gitdir: ../../store' >x/.git");
     check(PROJECT, &file, |project| assert!(!project.join("x/.git").exists()));
     let link = format!("{INIT} mv x/.git ../store; ln -s ../../store x/.git");
@@ -302,7 +302,7 @@ fn what_a_killed_run_left_is_looked_at_and_what_the_user_made_since_is_not() {
 }
 
 #[test]
-fn what_is_the_users_stays_however_much_there_is() {
+fn the_users_files_stay_however_many_there_are() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().canonicalize().unwrap();
     let (project, other, canary) = (root.join("project"), root.join("other"), root.join("canary"));

@@ -168,7 +168,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
 
     #[test]
-    fn what_lies_over_a_path_decides_whether_it_is_seen() {
+    fn the_mount_over_a_path_decides_whether_it_is_seen() {
         let show = |place: &str| ViewStep::Show(place.into());
         let private = ViewStep::Private { place: "/home/u".into(), content: "/x".into() };
         let base = [ViewStep::Cover("/srv".into()), private, show("/home/u/p"), show("/srv/p")];

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_agent_protects_holds_for_no_other() {
+    fn names_that_one_agent_protects_hold_for_no_other() {
         let root = tempfile::tempdir().unwrap();
         for folder in ["data", "deep/data", "deep/.git", "build/data"] {
             fs::create_dir_all(root.path().join(folder)).unwrap();

@@ -56,7 +56,7 @@ fn a_program_that_never_answers_is_ended_with_what_it_started() {
 }
 
 #[test]
-fn what_is_no_helper_is_found_out_at_once() {
+fn a_program_that_is_no_helper_is_recognized_at_once() {
     check_no_helper("echo hello >&0; sleep 1000", LONG, "said what no helper says");
     check_no_helper("exit 3", LONG, "exit status: 3 and said nothing");
     check_no_helper("echo hello; exit 0", LONG, "exit status: 0 and said nothing");

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn who_commits_is_passed_on_and_nothing_else_of_git() {
+    fn only_the_committers_identity_is_passed_on_of_git() {
         for who in ["AUTHOR", "COMMITTER"] {
             for what in ["NAME", "EMAIL", "DATE"] {
                 check(&[], &format!("GIT_{who}_{what}"), true);

@@ -118,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_reads_has_not_run() {
+    fn a_refused_read_has_not_run() {
         let host = [Refusal::Host { host: "docs.rs".into() }];
         let path = [Refusal::Read { path: "/etc/hosts".into() }];
         let (reads, changes) = (ToolAccess::ReadOnly, ToolAccess::Mutating);

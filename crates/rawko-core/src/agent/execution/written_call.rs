@@ -1,6 +1,6 @@
-//! Calls that a model writes as text, instead of making them: weak models, and servers that do not know a model's form of
-//! calls. rawko does not make these calls for the model: it cannot know what is missing or meant, and a file that holds
-//! such a text must not become a call. rawko tells the model how to call.
+//! Calls that a model writes as text, instead of making them: weak models, and servers that do not know a model's form
+//! of calls. rawko does not make these calls for the model: it cannot know what is missing or meant, and a file that
+//! holds such a text must not become a call. rawko explains to the model how to make a call.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Where `cd` leads, as far as its text tells (rule 11): to a directory of the project that is spelt out, or nowhere.
+//! Where `cd` leads, as far as its text shows (rule 11): to a directory of the project that is spelt out, or nowhere.
 //!
 //! Links are not seen here. bash follows `..` by the text of the path unless `-P` says otherwise, and so does this.
 //! [`visited`] says which directories a command names, for a caller that can look at them.

@@ -95,7 +95,7 @@ impl WordBuilder {
     }
 }
 
-/// A word, with what its spelling tells beyond its value.
+/// A word, with what its spelling shows beyond its value.
 pub(super) struct Spelt {
     pub(super) word: ShellWord,
     /// Nothing of it was quoted or escaped.

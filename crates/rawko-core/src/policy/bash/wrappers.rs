@@ -104,7 +104,7 @@ fn replaces(own: &[ShellWord]) -> Result<bool, Denial> {
 
 fn command_builtin(arguments: &[ShellWord], rules: FilterContext<'_>) -> PolicyResult {
     match arguments.first().and_then(ShellWord::text) {
-        // Only tells what would run.
+        // It only prints what would run.
         Some("-v" | "-V") => Ok(()),
         Some(option) if option.starts_with('-') && option != "--" => Err(not_granted(option)),
         Some("--") => rules.started(&arguments[1..]),

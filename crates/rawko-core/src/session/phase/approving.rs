@@ -1,4 +1,4 @@
-//! A person is asked for a call that the permissions do not grant; the other calls of the turn wait.
+//! Asks a person for a call that the permissions do not grant; the other calls of the turn wait.
 
 use super::{ExecutionStage, FollowUp, executing};
 use crate::agent::execution::{Execution, ExecutionStep, Unapproved};

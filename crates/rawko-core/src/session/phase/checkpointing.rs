@@ -1,4 +1,4 @@
-//! Before an execution first changes anything, the tree is saved; the tool calls of the turn wait for that.
+//! Has the tree saved before an execution first changes anything; the tool calls of the turn wait for that.
 
 use super::{ExecutionStage, FollowUp, tools};
 use crate::agent::execution::{AllowedCall, Execution};

@@ -112,7 +112,7 @@ fn begin_work(
 ) -> FollowUp {
     let name = agent.config.name.clone();
     execution.inbox.set_delivered(ledger.user.words.all().len());
-    // In its conversation it hears of them anyway.
+    // Its conversation names them anyway.
     let _ = ledger.carried.take_lost_jobs(&name);
     let iteration = ledger.task.iteration();
     reaction.notes.push(Note::AgentStarted { agent: name.clone(), iteration, continued });

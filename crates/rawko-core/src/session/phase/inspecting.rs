@@ -1,4 +1,4 @@
-//! After an execution that may have changed the tree, the tree is compared with the checkpoints.
+//! Has the tree compared with the checkpoints after an execution that may have changed it.
 
 use super::learning::Learning;
 use super::{ExecutionStage, FollowUp};

@@ -1,4 +1,4 @@
-//! What an execution learned: one question to the extractor after each execution, and the answer kept as a memory
+//! Learns from an execution: one question to the extractor after each execution, and the answer kept as a memory
 //! (`docs/memory.md#extraction`). It never fails a run: whatever goes wrong is reported, and the run goes on.
 
 use super::{ExecutionStage, FollowUp, ModelCompletion};

@@ -1,4 +1,4 @@
-//! One turn of an agent: its model is asked, and its tool calls are judged.
+//! One turn of an agent: asks its model, and judges its tool calls.
 
 use super::{ExecutionStage, FollowUp, ModelCompletion, executing, summarizing};
 use crate::agent::Ask;

@@ -1,4 +1,4 @@
-//! What one agent may use in a run, over all its executions (`budget:` of an agent).
+//! The budget of one agent in a run, over all its executions (`budget:` of an agent).
 //!
 //! The figures are kept up to date, so that a turn costs the same however long the run is. An agent whose budget is
 //! used up ends its execution, which is not a failure, and is not chosen again ([`Ledger::barred_by_budget`]).

@@ -91,8 +91,8 @@ pub(super) fn run_inside(socket: &UnixStream, command: &[OsString]) -> StepResul
     init::run(&plan, socket, &signals, command)
 }
 
-/// Makes the devices of the view read-only, which they are not for who writes to them: bubblewrap takes the machine's, and
-/// root could change their modes for everybody.
+/// Makes the device files of the view read-only; programs can still write to the devices. Bubblewrap takes the
+/// machine's, and root could change their modes for all users.
 fn close_devices(plan: &ConfinementPlan) -> io::Result<()> {
     let hidden = plan.steps().filter_map(|step| match step {
         ViewStep::Hide(place) | ViewStep::Placeholders { place, .. } => Some(place.as_path()),

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_servers_read_differently_is_refused() {
+    fn a_request_that_servers_read_differently_is_refused() {
         for head in [
             "GET http://a.com/ HTTP/1.1\r\nX: y\rHost: evil.com\r\n\r\n",
             "GET http://a.com/ HTTP/1.1\r\nX: y\nHost: evil.com\r\n\r\n",

@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_to_read_makes_earlier_checks_stale() {
+    fn a_command_that_may_write_makes_earlier_checks_stale() {
         let mut work = ExecutionLog::default();
         run(&mut work, "pytest", 0, &[], "");
         run(&mut work, "git diff | cat", 0, &[0, 0], "");

@@ -125,7 +125,7 @@ fn files_may_not_be_written_elsewhere() {
 }
 
 #[test]
-fn what_is_not_listed_does_not_run() {
+fn an_unlisted_program_does_not_run() {
     check(
         &["."],
         &[
