@@ -1,4 +1,4 @@
-//! `docs/reference/commands.md`, from the definitions of the command line.
+//! Generates `docs/reference/commands.md` from the definitions of the command line.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

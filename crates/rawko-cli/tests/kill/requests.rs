@@ -107,7 +107,7 @@ pub(crate) fn check(what: &str, asked: &[Body], baseline: &Baseline, first: usiz
             expected.next().unwrap_or_else(|| panic!("{what}: one question more: {}", body.end()));
         if body.tells_of_unknown() {
             let (own, others) = (body.but_for_unknown(other), other.but_for_unknown(body));
-            same(&format!("{what}: told of unknown outcomes"), &own.to_string(), &others.to_string());
+            same(&format!("{what}: reports of unknown outcomes"), &own.to_string(), &others.to_string());
             return;
         }
         if *conversation <= opened {

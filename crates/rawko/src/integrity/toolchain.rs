@@ -1,8 +1,8 @@
 //! Everything that affects the checks and is not part of the tree: programs, installed packages, files that git
 //! ignores, and the user's own settings.
 //!
-//! It is looked at before the run first changes anything and again when its work is verified. Files are told apart by
-//! size and times; the time of the last status change cannot be set by a program.
+//! It is recorded before the run first changes anything, and compared when its work is verified. Files are
+//! distinguished by size and times; the time of the last status change cannot be set by a program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -111,7 +111,7 @@ pub(super) struct Place<'a> {
     pub(super) words: &'a BTreeSet<String>,
 }
 
-/// What differs in the surroundings.
+/// What differs in the toolchain.
 #[derive(Debug, Default)]
 pub(super) struct Differences {
     /// What a copy of the project does not have: files that were added to what git ignores.
@@ -130,7 +130,7 @@ impl Differences {
 }
 
 impl Toolchain {
-    /// Looks at the surroundings. `programs` are looked for besides the usual ones. Where Python has its packages is as
+    /// Records the toolchain. `programs` are looked for besides the usual ones. Where Python has its packages is as
     /// `before`: another program of its name has none.
     pub(super) fn look(place: &Place<'_>, programs: &BTreeSet<String>, before: Option<&Self>) -> Self {
         let table = Conventions::get();
@@ -622,7 +622,7 @@ mod tests {
         check(|scene| scene.write("p/node_modules/jest/index.js", "1"), &[], &[]);
     }
 
-    /// These names were not known when the surroundings were recorded.
+    /// These names were not known when the toolchain was recorded.
     #[test]
     fn what_was_not_recorded_is_the_same_if_it_is_older() {
         let scene = Scene::new();

@@ -1,5 +1,5 @@
 //! Reading back: every check is verified, a torn last line is dropped and reported. A journal is read line by line, and
-//! never more of it than a journal can be: the file there may be anything.
+//! within bounds, because the file may be anything.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read as _};

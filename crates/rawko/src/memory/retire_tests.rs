@@ -6,7 +6,7 @@ use super::*;
 use crate::memory::tests::{NOW, Project, holds};
 
 #[test]
-fn what_takes_the_place_of_another_must_be_told_itself() {
+fn what_takes_the_place_of_another_must_be_given_itself() {
     let project = Project::new();
     project.memory("a.md", "A", "auth", "supersedes: [b]\n");
     project.memory("b.md", "B", "auth", "supersedes: [c]\n");

@@ -12,7 +12,7 @@ use crate::trial::{Trial, check_replay, complete, events as events_of, last_path
 const PATIENCE: Duration = Duration::from_millis(60);
 
 #[tokio::test]
-async fn what_nobody_works_on_is_closed_wherever_it_stopped() {
+async fn a_session_without_a_process_is_closed_wherever_it_stopped() {
     let whole = Trial::new();
     whole.run().await;
     let records = whole.journal().records.len();
