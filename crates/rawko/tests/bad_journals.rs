@@ -344,7 +344,7 @@ fn a_file_that_is_too_long_for_a_journal_is_refused_unread() {
 }
 
 #[test]
-fn zeros_behind_the_last_record_are_torn_and_a_line_without_end_is_damage() {
+fn zeros_after_the_last_record_are_torn_and_a_line_without_end_is_damage() {
     let bench = Bench::new(small);
     let bytes = bench.bytes();
     let file = std::fs::OpenOptions::new().write(true).open(&bench.journal).unwrap();

@@ -113,7 +113,7 @@ struct FollowedSession {
     finished: Option<(RunEvent, Timestamp)>,
 }
 
-/// What a journal tells.
+/// What a journal says.
 enum News {
     /// An event, and when it happened.
     Event(Box<RunEvent>, Timestamp),

@@ -171,7 +171,7 @@ fn the_task_may_come_from_standard_input() {
 }
 
 #[test]
-fn words_behind_two_dashes_are_the_task() {
+fn words_after_two_dashes_are_the_task() {
     let place = Place::scripted(&done());
     let run = place.rawko(&["--yes", "--output", "stream-json", "--", "init", "--verbose", "mode"]).ends(0);
     assert_eq!(run.json_lines()[0]["task"], "init --verbose mode");

@@ -244,7 +244,7 @@ fn a_run_killed_while_it_is_summed_up_goes_on() {
 }
 
 #[test]
-fn a_run_killed_behind_a_summary_goes_on() {
+fn a_run_killed_after_a_summary_goes_on() {
     check_killed(|asked| {
         asked.who() == Who::Agent && asked.json["messages"].to_string().contains("hold nothing but lines")
     });

@@ -96,7 +96,7 @@ fn a_key_that_a_model_comes_across_is_hidden_however_it_arrives() {
 }
 
 #[test]
-fn a_call_that_holds_the_key_is_refused_and_leaves_nothing_behind() {
+fn a_call_that_holds_the_key_is_refused_and_leaves_nothing() {
     let server = developer([calls(&[
         ("Write", json!({"file_path": "made.txt", "content": format!("KEY={KEY}\n")})),
         ("Bash", json!({"command": format!("touch made.sh; echo {KEY}")})),

@@ -221,7 +221,7 @@ fn http_server(arguments: &[&str]) -> (Background, String) {
 }
 
 #[test]
-fn a_server_behind_an_address_is_called_and_its_question_is_declined() {
+fn a_server_at_an_address_is_called_and_its_question_is_declined() {
     let (_server, url) = http_server(&[]);
     let turns = [call("mcp__s__echo", &json!({"text": "hi"})), call("mcp__s__ask", &json!({}))];
     let trial = Trial::new(developer(turns)).user_config("/mcp/servers/s", json!({"url": url}));
@@ -260,7 +260,7 @@ fn a_client_that_was_registered_by_hand_logs_in() {
 }
 
 #[test]
-fn a_hostile_server_behind_an_address_fails_its_calls_and_not_the_run() {
+fn a_hostile_server_at_an_address_fails_its_calls_and_not_the_run() {
     let cases = [
         ("flood", "exceeded the maximum size of 16777216 bytes"),
         ("stream", "the connection ended"),

@@ -378,7 +378,7 @@ fn tree(folder: &Path) -> BTreeMap<PathBuf, Option<Vec<u8>>> {
 }
 
 #[test]
-fn a_dry_run_tells_memories_and_leaves_nothing_behind() {
+fn a_dry_run_reports_memories_and_leaves_nothing() {
     let server = || {
         ModelServer::start(|asked: &Asked| match asked.who() {
             Who::Select => select("developer"),

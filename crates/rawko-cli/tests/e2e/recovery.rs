@@ -20,7 +20,7 @@ const BUSY: &str = "trap '' TERM INT HUP; echo $PPID > parent; \
 
 /// The run is resumed at once, and its first command keeps what the old one has written by then.
 #[track_caller]
-fn check_nothing_is_written_behind(trial: Trial) {
+fn check_nothing_is_written_during(trial: Trial) {
     let (code, out, err) = trial.resume();
     assert_eq!(code, Some(0), "{out}{err}");
     assert!(!is_busy(&trial), "the old command outlived the resumed run");
@@ -51,9 +51,9 @@ fn busy(sandbox: &str) -> Running {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_killed_runs_command_writes_nothing_behind_the_resumed_run() {
+fn a_killed_runs_command_writes_nothing_during_the_resumed_run() {
     for sandbox in ["auto", "off"] {
-        check_nothing_is_written_behind(kill(busy(sandbox)));
+        check_nothing_is_written_during(kill(busy(sandbox)));
     }
 }
 
@@ -84,7 +84,7 @@ fn so_it_is_where_nothing_is_left_that_would_end_it() {
     kill_process(Pid::from_raw(*reaper).unwrap(), Signal::KILL).unwrap();
     let trial = kill(running);
     assert!(is_busy(&trial), "somebody else ended it");
-    check_nothing_is_written_behind(trial);
+    check_nothing_is_written_during(trial);
 }
 
 fn in_background(command: &str) -> Answer {
@@ -183,7 +183,7 @@ fn repair(ended: &Ended, id: &str, words: &[&str]) -> String {
 }
 
 #[test]
-fn a_repaired_session_tells_what_may_have_been_done_and_keeps_its_checkpoints() {
+fn a_repaired_session_reports_what_may_have_been_done_and_keeps_its_checkpoints() {
     // The answer with the command is damaged: the model is asked for it again.
     let (ended, id) = damaged(|line| line.contains("ModelReplied") && line.contains("echo one"));
     let copy = repair(&ended, &id, &["outcome is unknown", "Bash: echo one >> log"]);

@@ -118,7 +118,7 @@ fn a_server_that_says_nothing() {
 }
 
 #[test]
-fn a_server_that_falls_silent_in_the_middle() {
+fn a_server_that_stops_sending_in_the_middle() {
     let stall = |_: &Asked| {
         let delivery = Delivery { cut: Some(Cut::Events(4)), stall: true, ..Delivery::default() };
         Answer::text("This sentence will never be finished.").delivered(delivery)

@@ -81,7 +81,7 @@ fn a_picture_that_the_service_refuses_all_the_same_is_left_out_and_named() {
 }
 
 #[test]
-fn mistral_takes_a_whole_run_with_remarks_behind_tool_results() {
+fn mistral_takes_a_whole_run_with_remarks_after_tool_results() {
     let agent = json!({"name": "looker", "systemPrompt": "Look.", "tools": {"allowed": ["Glob"]}, "limits": {"maxIterations": 3}});
     let glob = || call("Glob", &json!({"pattern": "*"}));
     let server =

@@ -195,7 +195,7 @@ fn without_a_command_it_is_a_claim() {
 }
 
 #[test]
-fn what_the_project_is_made_of_tells_the_command() {
+fn the_projects_files_decide_the_command() {
     let trial = Trial::new(developer([bash("touch made")]))
         .file("Makefile", "all:\ntest:\n\ttrue\n")
         .file("bin/make", "#!/bin/sh\necho made \"$1\"\n");

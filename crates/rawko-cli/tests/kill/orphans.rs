@@ -47,7 +47,7 @@ fn a_command_does_not_outlive_a_killed_rawko() {
     let ended = world.resume(&server).end();
     assert_eq!(ended.code, Some(0), "{}{}", ended.out, ended.err);
     assert_eq!(world.replay().code, Some(0));
-    let informed = requests::bodies(&server, &world).iter().filter(|body| body.tells_of_unknown()).count();
+    let informed = requests::bodies(&server, &world).iter().filter(|body| body.reports_unknown()).count();
     assert!(informed > 0, "the agent does not learn that the outcome is unknown");
 }
 

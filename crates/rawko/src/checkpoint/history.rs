@@ -284,7 +284,7 @@ pub(super) fn in_time<'a>(
     in_time
 }
 
-/// A tree that is lost tells nothing.
+/// A tree that is lost says nothing.
 fn unless_gone(tree: Result<WholeTree, CheckpointError>) -> Result<Option<WholeTree>, CheckpointError> {
     match tree {
         Ok(tree) => Ok(Some(tree)),

@@ -292,7 +292,7 @@ impl Checkpoints {
                     known.extend(tree.into_keys());
                     known.extend(message.gone);
                 }
-                // What is lost tells nothing.
+                // What is lost says nothing.
                 Some(Err(CheckpointError::Gone { .. })) | None => {}
                 Some(Err(error)) => return Err(error),
             }

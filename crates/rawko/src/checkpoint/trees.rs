@@ -33,7 +33,7 @@ pub(crate) struct Trees {
     /// What someone else changed in the task.
     gaps: Gaps,
     name: String,
-    /// Whether the repository around has no say in the project.
+    /// Whether the repository around ignores the project.
     is_alone: bool,
     /// The repositories inside the project.
     nested: BTreeMap<TreePath, WorkTree>,

@@ -121,9 +121,9 @@ impl Interview {
                     return (TrialResult::Failed(error), used);
                 }
             };
-            let heard = asking.receive(message, is_cut.then_some(limit), &names, some_agent_ran);
+            let received = asking.receive(message, is_cut.then_some(limit), &names, some_agent_ran);
             let more = more_room(limit, most_decision_tokens(&choice));
-            match (heard, more) {
+            match (received, more) {
                 (CheckedAnswer::Decision(decision), _) => {
                     let rejected = asking.rejected().to_vec();
                     let source = DecisionSource::Llm;

@@ -14,7 +14,7 @@ use super::task_crates;
 pub(super) enum Manifest {
     /// It is none, or cannot be read as one.
     Other,
-    /// Nothing that has a say in the checks differs.
+    /// Nothing that affects the checks differs.
     SameChecks,
     /// It differs; this is the original with the new dependencies.
     Changed(Vec<u8>),

@@ -465,7 +465,7 @@ fn outside(place: &Place<'_>, python: Option<&Program>) -> Vec<PathBuf> {
         paths.extend(Conventions::get().home.iter().map(|name| home.join(name)));
     }
     for folder in site_packages(place.home, python) {
-        let has_a_say = |name: &String| {
+        let affects_checks = |name: &String| {
             let name = name.to_lowercase();
             name.ends_with(".pth")
                 || ["sitecustomize", "usercustomize", "pytest", "_pytest", "unittest"]
@@ -473,12 +473,14 @@ fn outside(place: &Place<'_>, python: Option<&Program>) -> Vec<PathBuf> {
                     .any(|known| name.starts_with(known))
                 || (!name.contains('-') && place.words.contains(name.trim_end_matches(".py")))
         };
-        paths.extend(entries(&folder).iter().filter(|name| has_a_say(name)).map(|name| folder.join(name)));
+        paths.extend(
+            entries(&folder).iter().filter(|name| affects_checks(name)).map(|name| folder.join(name)),
+        );
     }
     for above in place.project.ancestors().skip(1).take_while(|above| above.parent().is_some()) {
         let names = entries(above);
-        let has_a_say = |name: &&String| place.checks.is_config(name) || manifest::is_manifest(name);
-        paths.extend(names.iter().filter(has_a_say).map(|name| above.join(name)));
+        let affects_checks = |name: &&String| place.checks.is_config(name) || manifest::is_manifest(name);
+        paths.extend(names.iter().filter(affects_checks).map(|name| above.join(name)));
         paths.extend(CARGO.map(|name| above.join(".cargo").join(name)));
     }
     if let Some(cargo) = place.cargo_home {
@@ -582,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_say_in_the_checks_is_seen() {
+    fn what_affects_the_checks_is_seen() {
         check(|_| {}, &[], &[]);
         check(|scene| scene.program("early/python3"), &["python3 replaced by another program"], &[]);
         check(|scene| scene.write("bin/python3", "#!/bin/sh\nexit 0\n"), &[], &["bin/python3 changed"]);

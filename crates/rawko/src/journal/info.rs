@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::error::JournalError;
 use super::file::open_own;
 use super::lock::holder;
-use super::reader::{header_of, step_behind};
+use super::reader::{header_of, step_after};
 use super::record::{ForkedFrom, JournalHeader, JournaledEffect, LONGEST_JOURNAL, LONGEST_LINE, StepRecord};
 
 /// Longest first line that is read.
@@ -199,7 +199,7 @@ fn outcome_in(path: &Path, tail: &[u8]) -> Result<Option<Outcome>, JournalError>
     let Some(whole) = tail.strip_suffix(b"\n") else { return Ok(None) };
     let mut lines = whole.rsplitn(3, |byte| *byte == b'\n');
     let (Some(last), Some(before)) = (lines.next(), lines.next()) else { return Ok(None) };
-    let step = step_behind(path, before, last)?;
+    let step = step_after(path, before, last)?;
     Ok(step.into_iter().flat_map(|step| step.effects).find_map(|effect| match effect {
         JournaledEffect::Whole(Effect::Finish { outcome }) => Some(*outcome),
         JournaledEffect::Whole(_) | JournaledEffect::RunTool { .. } => None,

@@ -298,7 +298,7 @@ pub(super) fn header_of(path: &Path, first_line: &[u8]) -> Result<JournalHeader,
 }
 
 /// The step in `line`, if that is one; it must be the sound record after the line `before`.
-pub(super) fn step_behind(
+pub(super) fn step_after(
     path: &Path,
     before: &[u8],
     line: &[u8],

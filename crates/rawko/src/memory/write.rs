@@ -37,7 +37,7 @@ pub struct NewMemory {
     pub importance: Importance,
     /// Whether it says what is so, or what not to do.
     pub kind: Kind,
-    /// Whether anybody has confirmed it.
+    /// Whether a person has confirmed it.
     pub status: Confirmation,
     /// When it was found out.
     pub discovered_at: Timestamp,

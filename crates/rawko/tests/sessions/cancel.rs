@@ -88,7 +88,7 @@ async fn a_process_is_not_signalled_on_its_number_alone() {
 }
 
 #[tokio::test]
-async fn a_run_leaves_no_mark_behind() {
+async fn a_run_leaves_no_mark() {
     let trial = Trial::new();
     trial.run().await;
     assert!(!last_path(&trial).with_file_name("holder.json").exists());

@@ -31,7 +31,7 @@ fn a_session_and_each_execution() {
 }
 
 #[test]
-fn a_session_without_an_end_is_compared_with_the_folder_and_leaves_nothing_behind() {
+fn a_session_without_an_end_is_compared_with_the_folder_and_leaves_nothing() {
     let bench = Bench::repository();
     bench.take(1);
     bench.write("new", "n\n").remove("tracked").write("bin", b"\0\x01\xff");
