@@ -110,7 +110,7 @@ fn the_machines_own_backoff_is_reported() {
     assert_eq!((&wait["reason"], &wait["afterMs"]), (&json!("overloaded"), &json!(1_000)), "{wait}");
 }
 
-/// Whether `text` tells the wait, in the time zone that is five hours and three quarters ahead of UTC.
+/// Whether `text` reports the wait, in the time zone that is five hours and three quarters ahead of UTC.
 #[track_caller]
 fn check_line(text: &str, begun: Timestamp) {
     let line = text.lines().find(|line| line.starts_with("waiting: ")).unwrap_or_else(|| panic!("{text}"));
