@@ -12,5 +12,5 @@ git archive HEAD | tar -x -C "$work"
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) cargo cyclonedx --quiet --manifest-path "$work/crates/rawko-cli/Cargo.toml" \
   --features copilot --target "$target" --format xml --spec-version 1.5
 mkdir -p "$(dirname "$out")"
-# Nobody's folders are in it.
+# It names no folder of a user.
 sed "s|path+file://$work/|path+file:///|g" "$work/crates/rawko-cli/rawko-cli.cdx.xml" >"$out"

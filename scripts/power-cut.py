@@ -3,9 +3,9 @@
 
 power-cut.py RAWKO [CUTS]     as root, on Linux, with git, ext4 and loop devices
 
-A project lies on an ext4 file system of its own, in a file that stands for the disk. A run works in it. Some time later the
+A project lies on an ext4 file system of its own, in a file that serves as the disk. A run works in it. Some time later the
 disk is copied: the copy has what was written to the disk, not what was only in memory. That is about what a power cut leaves: a
-real disk may also lose what it was given and not told to flush, and the copy is not made in one moment. Half of the cuts come
+real disk may also lose what it was given and not asked to flush, and the copy is not made in one moment. Half of the cuts come
 while the run works, and half when it has just ended. Where nothing can be mounted, nothing is done, and it says so.
 
 After a cut, the copy is mounted. Then these must hold:

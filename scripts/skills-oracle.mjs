@@ -32,7 +32,7 @@ const stricter = [
   ["metadata-text", "name: metadata-text\ndescription: x\nmetadata: text\n"],
   // JavaScript's text of an absent value is "null".
   ["no-text", "name: no-text\ndescription: # only a comment\n"],
-  // rawko's reader of YAML refuses a tab behind a key, everywhere.
+  // rawko's reader of YAML refuses a tab after a key, everywhere.
   ["tabs", "name: tabs\ndescription:\tx\n"],
   ["list-for-text", "name: list-for-text\ndescription: [a]\n"],
 ];

@@ -5,7 +5,7 @@
 #   RAWKO_BINARY=target/debug/rawko scripts/test-install.sh
 #   scripts/test-install.sh --release
 #
-# The binary stands for that of a release: archives, installers and packages are made of it, and nothing is compiled but the
+# The binary takes the place of a release: archives, installers and packages are made of it, and nothing is compiled but the
 # wheel. With `--release` the archive is the real one: `dist` builds it (with cargo-auditable and cargo-cyclonedx, and on Linux for
 # musl, with musl-gcc), and what it is made of is looked at. A way whose tool is missing (dist, npm, cargo-deb, maturin) is skipped,
 # and the last line says so.
@@ -39,7 +39,7 @@ fail() { printf 'FAILED: %s\n' "$*" >&2; exit 1; }
 skip() { echo "skipped: $*"; skipped=1; }
 has() { command -v "$1" >/dev/null 2>&1; }
 
-# Nobody's settings have a part in it.
+# No user's settings have a part in it.
 clean() { env -i PATH="$PATH" HOME="$work/home" TMPDIR="$work/tmp" "$@"; }
 works() {
   [ "$(clean "$1" --version)" = "rawko $version" ] || fail "$1 is not rawko $version"

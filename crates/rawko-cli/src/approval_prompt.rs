@@ -1,7 +1,7 @@
-//! Asks the person at the terminal for a call that is not granted. The reporter shows the question; this reads the answer,
-//! or has it from the view that has taken the keyboard.
+//! Asks the person at the terminal for a call that is not granted. The reporter shows the question; this reads the
+//! answer, or gets it from the view that owns the keyboard.
 //!
-//! Input typed before the question was shown is no answer to it, and neither is the end of the input.
+//! Input typed before the question was shown is no answer, and neither is the end of the input.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};

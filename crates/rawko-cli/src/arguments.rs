@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn the_build_is_told_on_request_only() {
+    fn the_build_is_printed_on_request_only() {
         #[track_caller]
         fn check(line: &[&str], expected: bool) {
             let arguments: Vec<OsString> = ["rawko"].iter().chain(line).map(OsString::from).collect();

@@ -1,4 +1,4 @@
-//! A folder where another session runs: a second one waits for its end.
+//! Waits for the end of another session that runs in the folder.
 
 use std::time::Duration;
 

@@ -1,6 +1,7 @@
-//! The rule that a command line is no task: who types `undo last` means a command of another agent, and a run would cost
-//! money and change files. A line of at most three words is a command line if each of them belongs to one: a command of
-//! rawko, of git or of another agent, and then its subcommands, flags, ids, `all`, `last`, a provider's name.
+//! Decides which words are a command line and not a task. Someone who types `undo last` means another agent's command,
+//! and a run would cost money and change files. A line of at most three words is a command line if each of them belongs
+//! to one: a command of rawko, of git or of another agent, and then its subcommands, flags, ids, `all`, `last`, a
+//! provider's name.
 //!
 //! The words of rawko are those of the parser, so that a new command is known here by itself.
 

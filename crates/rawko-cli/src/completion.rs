@@ -37,7 +37,7 @@ fn command_line() -> Command {
     let of_run = cli.find_subcommand("run").into_iter().flat_map(Command::get_arguments);
     let of_run: Vec<Arg> = of_run
         .filter(|arg| !arg.is_global_set())
-        // The words of a task are nobody's to know.
+        // The words of a task are not completed.
         .map(|arg| if arg.is_positional() { arg.clone().value_hint(ValueHint::Other) } else { arg.clone() })
         .collect();
     let next = Arg::new("continue").short('c').long("continue").action(ArgAction::SetTrue);

@@ -133,7 +133,7 @@ impl Console {
         Paint::new(self.error_color)
     }
 
-    /// Whether standard error is a terminal with a movable cursor, and nobody asked for plain lines.
+    /// Whether standard error is a terminal with a movable cursor, and plain lines were not asked for.
     pub(crate) fn is_watched(&self) -> bool {
         self.is_watched
     }

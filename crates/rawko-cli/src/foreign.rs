@@ -1,4 +1,4 @@
-//! What people type who know other agents, and what does the same in rawko.
+//! Options and commands that users of other agents type, each with rawko's equivalent.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -79,7 +79,7 @@ const OPTIONS: &[Foreign] = &[
     },
     Foreign {
         typed: "--headless --non-interactive --no-interactive --batch --no-input --interactive --chat",
-        meant: "a run asks nothing that stops it where nobody answers",
+        meant: "without a person, a run asks nothing that stops it",
         instead: "rawko \"fix the failing test\"",
     },
     Foreign {
@@ -398,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_rawko_knows_and_what_nobody_knows_is_left_to_the_parser() {
+    fn known_and_unknown_words_are_left_to_the_parser() {
         for line in [&["sessions", "list", "--json"][..], &["--verify", "make", "fix it"], &["mcp", "list"]] {
             let arguments = ["rawko"].iter().chain(line).map(OsString::from).collect();
             let taken = with_command(arguments).map(Cli::try_parse_from);

@@ -1,7 +1,7 @@
-//! What a task is given besides its words: piped input, files, and words written in an editor.
+//! A task's input besides its words: a pipe, files, and text written in an editor.
 //!
-//! Standard input is read where it is a pipe or a file, never from a terminal. A pipe may have been inherited from a parent
-//! process that never writes to it, as in CI, so its first byte is waited for only briefly.
+//! Standard input is read if it is a pipe or a file, never from a terminal. A pipe may have been inherited from a
+//! parent process that never writes to it, as in CI, so its first byte is waited for only briefly.
 
 use std::fs::File;
 use std::io::Read;
@@ -242,15 +242,15 @@ fn of_pipe(workspace: &Workspace, name: &str, path: &Path) -> std::io::Result<Op
     let mut pipe = File::options().read(true).custom_flags(flags).open(path)?;
     let patience = Duration::from_secs(PATIENCE.unsigned_abs());
     let deadline = Instant::now() + patience;
-    let (mut bytes, mut buffer, mut is_told) = (Vec::new(), vec![0; 64 * 1024], false);
+    let (mut bytes, mut buffer, mut is_reported) = (Vec::new(), vec![0; 64 * 1024], false);
     loop {
         match pipe.read(&mut buffer) {
             // It has no writer yet.
-            Ok(0) if bytes.is_empty() && !is_told && Instant::now() < deadline => {
+            Ok(0) if bytes.is_empty() && !is_reported && Instant::now() < deadline => {
                 std::thread::sleep(LOOK);
             }
-            Ok(0) if bytes.is_empty() && !is_told => {
-                let why = format!("it is a pipe to which nobody has written within {PATIENCE} seconds");
+            Ok(0) if bytes.is_empty() && !is_reported => {
+                let why = format!("it is a pipe to which no process has written within {PATIENCE} seconds");
                 return Err(std::io::Error::other(why));
             }
             Ok(0) => return Ok(Some(bytes)),
@@ -265,7 +265,7 @@ fn of_pipe(workspace: &Workspace, name: &str, path: &Path) -> std::io::Result<Op
                 let ready = [PollFd::from_borrowed_fd(pipe.as_fd(), PollFlags::IN)];
                 let wait = Timespec { tv_sec: PATIENCE, tv_nsec: 0 };
                 if matches!(poll(&mut { ready }, Some(&wait)), Ok(0))
-                    && !std::mem::replace(&mut is_told, true)
+                    && !std::mem::replace(&mut is_reported, true)
                 {
                     let _ = workspace.console.write_error(&format!("waiting for {}\n", clean_line(name)));
                 }

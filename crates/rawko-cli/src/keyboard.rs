@@ -1,7 +1,7 @@
 //! The terminal's keyboard while a view is up: keys come one by one, without Enter and without echo. Signals keep their
 //! keys: Ctrl-C and Ctrl-Z work as always, whatever this process does.
 //!
-//! The terminal is given back as it was found: at the end, on a panic, after a second signal, and while the process is
+//! The terminal gets its old settings back: at the end, on a panic, after a second signal, and while the process is
 //! stopped. [`Keyboard::close`] may be called from anywhere, any number of times.
 
 use std::io::{self, Write as _};

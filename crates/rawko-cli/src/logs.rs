@@ -1,6 +1,6 @@
 //! Logs, for finding faults: off unless `RAWKO_LOG` or `RAWKO_LOG_FILE` is set.
 //!
-//! Only what rawko's own crates say is logged, which is names, numbers and codes. Libraries log what they send and receive, and with
+//! Only rawko's own crates log, and only names, numbers and codes. Libraries log what they send and receive, and with
 //! it keys and content: a filter that names them has no effect.
 
 use std::fs::{File, OpenOptions};

@@ -11,8 +11,8 @@ use rawko_core::{ErrorCode, ErrorInfo, Timestamp};
 
 use crate::reporters::Reporter;
 
-/// Tells a reporter what the session at `path` has done, before it is carried on. Unreadable records are left out:
-/// resuming has read them before.
+/// Gives a reporter what the session at `path` has done, before it goes on. Unreadable records are left out: resuming
+/// has read them before.
 pub(crate) fn recall(path: &Path, reporter: &mut dyn Reporter) {
     let Ok(mut tail) = JournalTail::open(path) else { return };
     let mut run = RecordedRun::new(tail.header().clone(), path);
@@ -27,7 +27,7 @@ pub(crate) fn recall(path: &Path, reporter: &mut dyn Reporter) {
         }
     }
     if let Some((gap, at, mut events)) = last {
-        // What the last event led to was not recorded, so the process that goes on tells it.
+        // What the last event led to was not recorded, so the process that goes on reports it.
         events.retain(|event| !matches!(event, RunEvent::Note(_) | RunEvent::ToolBegun { .. }));
         reporter.gap(gap);
         reporter.recalled(&events, at);

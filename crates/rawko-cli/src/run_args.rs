@@ -137,7 +137,7 @@ impl SharedRunArgs {
             let text =
                 if self.print && !dry_run { summary.answer() } else { summary.text(&workspace.console) };
             let written = workspace.console.write(&text);
-            // If nobody reads standard output, the exit status still says how the run ended.
+            // If standard output has no reader, the exit status still says how the run ended.
             if let Err(failure) = written.map_err(Failure::from)
                 && !matches!(failure, Failure::PipeClosed)
             {

@@ -1,4 +1,4 @@
-//! Runtimes, on which a command runs what is asynchronous.
+//! The tokio runtimes on which commands run their asynchronous work.
 
 use std::time::Duration;
 

@@ -113,7 +113,7 @@ fn cut_off_anywhere_it_loses_the_torn_line_and_nothing_else() {
         assert_eq!(
             bench.bytes(),
             bytes[..whole_lines],
-            "at {length}: it goes on behind the last whole record"
+            "at {length}: it goes on after the last whole record"
         );
     }
     assert_eq!(bench.store.list().unwrap().len(), 1, "nothing else came to be");
@@ -154,10 +154,10 @@ fn every_damaged_byte_is_found_and_what_is_before_it_can_be_copied() {
         }
         let line = bytes[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
         let error = found.unwrap_err();
-        let told = error.to_string();
+        let message = error.to_string();
         assert!(
-            told.contains(&format!("(line {line})")) || told.contains("written in format"),
-            "byte {at}: {told}"
+            message.contains(&format!("(line {line})")) || message.contains("written in format"),
+            "byte {at}: {message}"
         );
         if line == 1 || at >= last {
             let listed = bench.info().status;
@@ -199,10 +199,10 @@ fn a_blob_that_is_gone_or_damaged_is_named_and_what_is_before_it_can_be_copied()
         let before = bench.bytes();
         let read = read(&bench.journal).unwrap_err();
         for error in [read, JournalWriter::reopen(&bench.journal).unwrap_err()] {
-            let told = error.to_string();
-            assert!(matches!(error, JournalError::Blob { seq: 7, .. }), "{told}");
+            let message = error.to_string();
+            assert!(matches!(error, JournalError::Blob { seq: 7, .. }), "{message}");
             for part in ["record 7", &name, part] {
-                assert!(told.contains(part), "{part} is missing in: {told}");
+                assert!(message.contains(part), "{part} is missing in: {message}");
             }
             let hint = error.hint().unwrap();
             assert!(hint.contains("rawko sessions repair"), "{hint}");
@@ -243,14 +243,14 @@ fn refused(make: impl FnOnce(&Path), part: &str) {
     let before = look(&bench.journal);
     let listed = bench.info();
     assert_eq!((listed.status, listed.id.as_str()), (SessionStatus::Unreadable, ID));
-    let told = [
+    let texts = [
         listed.problem.unwrap(),
         read(&bench.journal).unwrap_err().to_string(),
         JournalWriter::reopen(&bench.journal).unwrap_err().to_string(),
         bench.store.repair(ID).unwrap_err().to_string(),
         bench.resume().unwrap_err().to_string(),
     ];
-    for text in told {
+    for text in texts {
         assert!(text.contains(part), "{part:?} is missing in: {text}");
         assert!(text.contains("journal.jsonl"), "it does not say where: {text}");
     }
@@ -344,11 +344,11 @@ fn a_file_that_is_too_long_for_a_journal_is_refused_unread() {
 }
 
 #[test]
-fn zeros_behind_the_last_record_are_torn_and_a_line_without_end_is_damage() {
+fn zeros_after_the_last_record_are_torn_and_a_line_without_end_is_damage() {
     let bench = Bench::new(small);
     let bytes = bench.bytes();
     let file = std::fs::OpenOptions::new().write(true).open(&bench.journal).unwrap();
-    // A file system may leave this behind after a power cut.
+    // A file system may leave this after a power cut.
     file.set_len(bytes.len() as u64 + (100 << 20)).unwrap();
     assert_eq!(read(&bench.journal).unwrap().torn_bytes, 100 << 20);
     assert_eq!(bench.info().status, SessionStatus::Unfinished);

@@ -150,8 +150,8 @@ async fn a_secret_is_nowhere_and_a_resume_comes_to_the_same_requests() {
 
     let mut spoken = String::new();
     while let Some(event) = events.next().await {
-        let told = serde_json::to_string(&event).unwrap();
-        assert!(!told.contains(CANARY), "{told}");
+        let text = serde_json::to_string(&event).unwrap();
+        assert!(!text.contains(CANARY), "{text}");
         if let RunEvent::TextDelta { text, .. } = event {
             spoken.push_str(&text);
         }
@@ -170,8 +170,11 @@ async fn a_secret_is_nowhere_and_a_resume_comes_to_the_same_requests() {
     // A file is written as the model wants it or not at all.
     assert!(!dir.path().join("out.txt").exists());
     let why = "`content` holds a secret of the program that started this run";
-    let told = |request: &ModelRequest| format!("{:?}", request.messages).contains(why);
-    assert!(asked.lock().unwrap().iter().any(told), "the agent is not told why its file was not written");
+    let explains = |request: &ModelRequest| format!("{:?}", request.messages).contains(why);
+    assert!(
+        asked.lock().unwrap().iter().any(explains),
+        "the agent does not learn why its file was not written"
+    );
 
     // No request holds it, and what was recorded leads to the same requests, digest by digest.
     for request in asked.lock().unwrap().iter() {

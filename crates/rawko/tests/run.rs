@@ -27,16 +27,16 @@ async fn run(builder: RawkoBuilder) -> (Outcome, Vec<RunEvent>) {
     let rawko = builder.build().unwrap();
     let run = rawko.run("do it").unwrap();
     let id = run.session_id().to_owned();
-    let (outcome, told) = finish(run).await;
-    // Whatever a test is about, its session leads to what it recorded. A dry run leaves none behind.
+    let (outcome, events) = finish(run).await;
+    // Whatever a test is about, its session leads to what it recorded. A dry run leaves no session.
     if let Ok(path) = rawko.sessions().find(&id) {
         assert_eq!(rawko::replay(&rawko::journal::read(&path).unwrap()).difference, None);
     }
-    (outcome, told)
+    (outcome, events)
 }
 
 #[tokio::test]
-async fn a_task_changes_a_file_and_everything_is_told_and_journaled() {
+async fn a_task_changes_a_file_and_everything_is_reported_and_journaled() {
     let dir = tempfile::tempdir().unwrap();
     let replies = json!([
         select("developer"),
@@ -45,18 +45,18 @@ async fn a_task_changes_a_file_and_everything_is_told_and_journaled() {
         report("developer"),
         complete(),
     ]);
-    let (outcome, told) = run(builder(dir.path(), replies)).await;
+    let (outcome, events) = run(builder(dir.path(), replies)).await;
     assert_eq!((outcome.status, outcome.agent_summary.as_deref()), (Status::Claimed, Some("all done")));
     assert_eq!(outcome.files_modified, ["hello.txt"]);
     assert_eq!(std::fs::read_to_string(dir.path().join("hello.txt")).unwrap(), "hi\n");
 
-    assert!(matches!(told.first(), Some(RunEvent::SessionStarted { .. })));
+    assert!(matches!(events.first(), Some(RunEvent::SessionStarted { .. })));
     assert!(
-        matches!(told.last(), Some(RunEvent::SessionFinished { outcome, .. }) if outcome.status == Status::Claimed)
+        matches!(events.last(), Some(RunEvent::SessionFinished { outcome, .. }) if outcome.status == Status::Claimed)
     );
-    let finished = told.iter().filter(|event| matches!(event, RunEvent::SessionFinished { .. })).count();
+    let finished = events.iter().filter(|event| matches!(event, RunEvent::SessionFinished { .. })).count();
     assert_eq!(finished, 1);
-    let exit = told.iter().find_map(|event| match event {
+    let exit = events.iter().find_map(|event| match event {
         RunEvent::Note(Note::ToolFinished { tool, outcome, .. }) if tool == "Bash" => {
             Some((outcome.exit_code, outcome.content.clone()))
         }
@@ -129,7 +129,7 @@ async fn every_effect_is_in_the_journal_before_its_answer() {
 }
 
 #[tokio::test]
-async fn a_wait_of_ten_minutes_is_told_with_its_end_and_can_be_cancelled() {
+async fn a_wait_of_ten_minutes_is_reported_with_its_end_and_can_be_cancelled() {
     let dir = tempfile::tempdir().unwrap();
     let limited = json!({"code": "rate_limited", "message": "slow down", "retryAfterMs": 600_000});
     let replies = json!([select("developer"), {"for": "developer", "error": limited}]);
@@ -223,9 +223,9 @@ async fn custom_tools_are_offered_validated_and_run() {
     let agent = "name: everyone\nsystemPrompt: You ask.\n";
     std::fs::write(dir.path().join(".rawko/agents/everyone.yaml"), agent).unwrap();
     let builder = builder(dir.path(), replies).tool(Arc::new(FixedTool(spec))).trusted(true);
-    let (outcome, told) = run(builder).await;
+    let (outcome, events) = run(builder).await;
     assert_eq!(outcome.status, Status::Claimed);
-    let results: Vec<(String, bool)> = told
+    let results: Vec<(String, bool)> = events
         .iter()
         .filter_map(|event| match event {
             RunEvent::Note(Note::ToolFinished { tool, outcome, .. }) if tool == "Answer" => {
@@ -255,7 +255,7 @@ impl Tool for PanickingTool {
 }
 
 #[tokio::test]
-async fn a_tool_that_panics_with_a_secret_tells_nobody() {
+async fn a_tool_that_panics_with_a_secret_reveals_it_to_no_one() {
     let dir = tempfile::tempdir().unwrap();
     let spec = ToolSpec {
         name: "Answer".into(),
@@ -270,14 +270,14 @@ async fn a_tool_that_panics_with_a_secret_tells_nobody() {
         report("developer"),
         complete(),
     ]);
-    let (outcome, told) =
+    let (outcome, events) =
         run(builder(dir.path(), replies).tool(Arc::new(PanickingTool(spec))).secret(CANARY)).await;
     assert_eq!(outcome.status, Status::Claimed, "{outcome:?}");
-    let broke = told.iter().filter(
+    let broke = events.iter().filter(
         |event| matches!(event, RunEvent::Note(Note::ToolFinished { tool, outcome, .. }) if tool == "Answer" && outcome.is_error),
     );
-    assert_eq!(broke.count(), 2, "{told:?}");
-    assert!(!serde_json::to_string(&told).unwrap().contains(CANARY), "{told:?}");
+    assert_eq!(broke.count(), 2, "{events:?}");
+    assert!(!serde_json::to_string(&events).unwrap().contains(CANARY), "{events:?}");
     let store = SessionStore::of_project(dir.path());
     let journal = std::fs::read_to_string(store.find("last").unwrap()).unwrap();
     assert!(!journal.contains(CANARY), "{journal}");
@@ -286,11 +286,11 @@ async fn a_tool_that_panics_with_a_secret_tells_nobody() {
 #[tokio::test]
 async fn a_script_that_runs_dry_ends_as_failed_and_says_who_asked() {
     let dir = tempfile::tempdir().unwrap();
-    let (outcome, told) = run(builder(dir.path(), json!([select("developer")]))).await;
+    let (outcome, events) = run(builder(dir.path(), json!([select("developer")]))).await;
     assert_eq!(outcome.status, Status::Failed);
     assert_eq!(outcome.error.as_ref().unwrap().code, ErrorCode::ConfigError);
     assert!(outcome.summary.contains("developer"), "{}", outcome.summary);
-    assert!(told.iter().any(|event| matches!(event, RunEvent::Error { .. })));
+    assert!(events.iter().any(|event| matches!(event, RunEvent::Error { .. })));
 }
 
 #[tokio::test]
@@ -303,9 +303,9 @@ async fn a_dry_run_changes_nothing() {
         tool("planner", "Report", json!({"outcome": "success", "summary": "planned"})),
         {"for": "evaluate", "decision": {"decision": "CONTINUE", "reason": "r"}},
     ]);
-    let (outcome, told) = run(builder(dir.path(), replies).dry_run(true)).await;
+    let (outcome, events) = run(builder(dir.path(), replies).dry_run(true)).await;
     assert_eq!(outcome.status, Status::Limited);
-    assert!(told.iter().any(|event| matches!(event, RunEvent::Note(Note::PlanUpdated { .. }))));
+    assert!(events.iter().any(|event| matches!(event, RunEvent::Note(Note::PlanUpdated { .. }))));
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the folder is as empty as before");
 }
 
@@ -365,7 +365,7 @@ async fn a_changed_configuration_is_picked_up_between_iterations_and_a_broken_on
     };
     let state = tempfile::tempdir().unwrap();
     let store = TrustStore::new(state.path());
-    let (outcome, told) = run(builder(dir.path(), replies)
+    let (outcome, events) = run(builder(dir.path(), replies)
         .trusted(true)
         .trust_store(store.clone())
         .tool(Arc::new(Change(spec, store))))
@@ -373,8 +373,8 @@ async fn a_changed_configuration_is_picked_up_between_iterations_and_a_broken_on
     assert_eq!(outcome.status, Status::Claimed, "{outcome:?}");
     assert!(dir.path().join("a").exists(), "in the middle of an iteration the old rules hold");
     assert!(!dir.path().join("b").exists(), "in the next one the new ones do");
-    assert!(!dir.path().join("c").exists(), "what nobody trusts is not taken, whoever wrote it");
-    let warnings: Vec<&String> = told
+    assert!(!dir.path().join("c").exists(), "what is not trusted is not taken");
+    let warnings: Vec<&String> = events
         .iter()
         .filter_map(|event| match event {
             RunEvent::Note(Note::Warned { message }) => Some(message),

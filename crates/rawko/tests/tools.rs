@@ -55,8 +55,8 @@ fn builder(project: &Path, calls: Value) -> RawkoBuilder {
 
 /// The outcome, and for each tool call its tool, whether it failed, and what came of it.
 async fn run(builder: RawkoBuilder) -> (Outcome, Vec<(String, bool, String)>) {
-    let (outcome, told) = finish(builder.trusted(true).build().unwrap().run("do it").unwrap()).await;
-    let results = told.into_iter().filter_map(|event| match event {
+    let (outcome, events) = finish(builder.trusted(true).build().unwrap().run("do it").unwrap()).await;
+    let results = events.into_iter().filter_map(|event| match event {
         RunEvent::Note(Note::ToolFinished { tool, outcome, .. }) => {
             Some((tool, outcome.is_error, outcome.content))
         }

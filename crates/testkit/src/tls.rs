@@ -12,7 +12,7 @@ use rustls::pki_types::PrivateKeyDer;
 use rustls::server::WebPkiClientVerifier;
 use rustls::{RootCertStore, ServerConfig, ServerConnection, StreamOwned};
 
-/// A port that speaks TLS and passes everything on to a server behind it. Its threads end with the test's process.
+/// A port that speaks TLS and passes everything on to the server `upstream`. Its threads end with the test's process.
 #[derive(Debug)]
 pub struct TlsPort {
     address: SocketAddr,
@@ -28,8 +28,8 @@ impl TlsPort {
     /// # Panics
     /// If there is no port, or no certificate can be made.
     #[must_use]
-    pub fn before(behind: SocketAddr, name: &str) -> Self {
-        Self::new(behind, name, false)
+    pub fn before(upstream: SocketAddr, name: &str) -> Self {
+        Self::new(upstream, name, false)
     }
 
     /// The same for HTTP/2, and for clients with a certificate of the authority alone.
@@ -37,8 +37,8 @@ impl TlsPort {
     /// # Panics
     /// As [`TlsPort::before`].
     #[must_use]
-    pub fn for_known_clients(behind: SocketAddr, name: &str) -> Self {
-        Self::new(behind, name, true)
+    pub fn for_known_clients(upstream: SocketAddr, name: &str) -> Self {
+        Self::new(upstream, name, true)
     }
 
     /// Its address, with the name that is always this machine's.
@@ -47,7 +47,7 @@ impl TlsPort {
         format!("https://localhost:{}", self.address.port())
     }
 
-    fn new(behind: SocketAddr, name: &str, knows_clients: bool) -> Self {
+    fn new(upstream: SocketAddr, name: &str, knows_clients: bool) -> Self {
         let mut params = CertificateParams::new(Vec::<String>::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().unwrap();
@@ -81,7 +81,7 @@ impl TlsPort {
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let config = Arc::clone(&config);
-                std::thread::spawn(move || pass_on(stream, behind, config));
+                std::thread::spawn(move || pass_on(stream, upstream, config));
             }
         });
         Self { address, authority: authority.pem(), client: (client.pem(), client_key.serialize_pem()) }
@@ -89,14 +89,14 @@ impl TlsPort {
 }
 
 /// Passes bytes on both ways until one side ends.
-fn pass_on(stream: TcpStream, behind: SocketAddr, config: Arc<ServerConfig>) {
-    let mut behind = TcpStream::connect(behind).unwrap();
-    for socket in [&stream, &behind] {
+fn pass_on(stream: TcpStream, upstream: SocketAddr, config: Arc<ServerConfig>) {
+    let mut upstream = TcpStream::connect(upstream).unwrap();
+    for socket in [&stream, &upstream] {
         socket.set_nodelay(true).unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(2))).unwrap();
     }
     let mut front = StreamOwned::new(ServerConnection::new(config).unwrap(), stream);
-    while copy(&mut front, &mut behind) && copy(&mut behind, &mut front) {}
+    while copy(&mut front, &mut upstream) && copy(&mut upstream, &mut front) {}
 }
 
 /// Passes on what has arrived; returns `false` at the end.

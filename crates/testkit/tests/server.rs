@@ -51,7 +51,7 @@ fn cuts_are_exact() {
 }
 
 #[test]
-fn who_asks_is_told_from_the_request() {
+fn who_asks_is_read_from_the_request() {
     let decide = json!({"name": "decide", "input_schema": {}});
     let cases = [
         (json!({"tools": [decide], "messages": [{"role": "user", "content": "## Task\nx"}]}), Who::Select),

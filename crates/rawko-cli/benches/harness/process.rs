@@ -15,7 +15,7 @@ pub(crate) struct Process {
 pub(crate) struct Sample {
     /// Nanoseconds on a processor, all threads, in and out of the kernel; children not counted.
     pub(crate) cpu_ns: u64,
-    /// Kilobytes of memory without a file behind it.
+    /// Kilobytes of memory without a file of its own.
     pub(crate) anonymous_kb: u64,
     /// Most kilobytes resident so far, the binary's own pages included.
     pub(crate) peak_kb: u64,

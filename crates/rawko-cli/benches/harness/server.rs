@@ -1,7 +1,7 @@
 //! A server that gives prepared answers in order and takes the time of every request's last byte.
 //!
-//! Light on purpose: it shares the machine with what is measured. It neither parses nor keeps what it is sent, but for
-//! the length of each body and the bytes of the longest.
+//! It is light on purpose, because it shares the machine with what is measured: it parses nothing, and keeps only the
+//! length of each body and the longest body.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};

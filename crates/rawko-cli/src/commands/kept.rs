@@ -1,4 +1,4 @@
-//! What `diff` and `rewind` have in common: the kept trees of a session, what they are called, and what goes wrong.
+//! Shared by `diff` and `rewind`: the kept trees of a session, their names, and the errors.
 
 use rawko::checkpoint::{CheckpointError, Checkpoints};
 use rawko::journal::{CHECK_ACCESS, Journal, SessionStore, read};

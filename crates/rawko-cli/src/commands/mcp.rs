@@ -33,7 +33,7 @@ pub(crate) enum McpCommand {
     Check(McpCheckArgs),
     /// Call a tool of a server, read a resource, or get a prompt
     Call(McpCallArgs),
-    /// Log in at a server behind an address
+    /// Log in at a server that has an address
     Login {
         /// The server
         #[arg(value_name = "SERVER")]

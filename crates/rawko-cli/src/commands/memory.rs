@@ -1,4 +1,4 @@
-//! `rawko memory`: what earlier runs found out, and what of it an agent would be given.
+//! `rawko memory`: what earlier runs found out, and which of it an agent would get.
 
 mod add;
 mod check;

@@ -91,7 +91,7 @@ fn text(replay: &Replay, with_current: bool, paint: Paint) -> String {
             }
             if !with_current && difference.fields.iter().any(|field| field.field.ends_with(".digest")) {
                 text.push_str(&format!(
-                    "A digest stands for a request's system prompt, tools and messages: rawko {} builds them \
+                    "A digest covers a request's system prompt, tools and messages: rawko {} builds them \
                      differently from rawko {}, which recorded this session.\n",
                     env!("CARGO_PKG_VERSION"),
                     clean_line(&replay.recorded_by)

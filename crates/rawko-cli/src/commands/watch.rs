@@ -1,5 +1,5 @@
-//! `rawko watch [ID]`: follows a session by its journal, and reports it as a live run is reported. It changes nothing, and
-//! its end is not the session's.
+//! `rawko watch [ID]`: follows a session by its journal, and reports it as a live run is reported. It changes nothing,
+//! and the session goes on when it ends.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -113,7 +113,7 @@ struct FollowedSession {
     finished: Option<(RunEvent, Timestamp)>,
 }
 
-/// What a journal tells.
+/// What a journal says.
 enum News {
     /// An event, and when it happened.
     Event(Box<RunEvent>, Timestamp),

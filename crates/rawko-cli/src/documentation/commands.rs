@@ -1,4 +1,4 @@
-//! `docs/reference/commands.md`, from the definitions of the command line.
+//! Generates `docs/reference/commands.md` from the definitions of the command line.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -105,7 +105,7 @@ fn escaped(text: &str) -> String {
 }
 
 #[test]
-fn a_row_tells_values_and_defaults() {
+fn a_row_has_values_and_defaults() {
     let arg = Arg::new("how").long("how").short('w').value_name("HOW").help("How it | goes");
     let arg = arg.value_parser(["well", "badly"]).default_value("well");
     assert_eq!(row(&arg), "| `--how HOW`, `-w` | How it \\| goes: `well`, `badly` (default: `well`) |\n");

@@ -183,7 +183,7 @@ fn files_with(text: &str, folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// It is the manifest's, as its repository and its homepage: who moves the repository changes one file.
+/// It comes from the manifest, like repository and homepage, so that a move changes one file.
 #[test]
 fn the_address_of_the_repository_stands_in_one_file() {
     let address = env!("CARGO_PKG_REPOSITORY");

@@ -1,5 +1,5 @@
-//! Tests of the documentation: the reference pages are those of this build, links lead somewhere, and every command line is
-//! one that rawko takes. Nothing of it is in the program.
+//! Tests of the documentation: the reference pages are those of this build, links lead somewhere, and rawko accepts
+//! every command line. None of this is compiled into the program.
 
 mod commands;
 mod links;

@@ -1,4 +1,4 @@
-//! `docs/reference/configuration.md`, from the schemas of the files.
+//! Generates `docs/reference/configuration.md` from the schemas of the files.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,7 @@ const HEAD: &str = "\
 # Configuration reference
 
 Every key of `config.yaml` and of an agent, generated from the types that read them. [Configuration](../configuration.md) explains them.
-`NAME` stands for a name of your choice, `[]` for an entry of a list.
+`NAME` is a name of your choice, `[]` for an entry of a list.
 
 <!-- Generated: RAWKO_UPDATE_DOCS=1 cargo test -p rawko-cli --bin rawko documentation -->
 ";

@@ -1,5 +1,5 @@
-//! Every command line of README and book goes through bash, with programs that do nothing in place of those it names, and
-//! what `rawko` would have got goes through the real parser.
+//! Runs every command line of README and book in bash, with stubs for the programs it names, and parses the arguments
+//! of `rawko` with the real parser.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

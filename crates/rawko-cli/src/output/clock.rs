@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_told_with_its_date_where_that_is_not_today() {
+    fn a_time_has_its_date_where_that_is_not_today() {
         let utc = Clock::standing(morning);
         check(utc, "2026-01-23T14:32:10.999Z", "14:32:10");
         check(utc, "2026-01-24T00:00:00Z", "2026-01-24 00:00:00");
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instant_beyond_all_calendars_is_told_all_the_same() {
+    fn an_instant_beyond_all_calendars_is_printed_all_the_same() {
         check(Clock::standing(morning), "9999-12-31T23:59:59.999Z", "9999-12-31T23:59:59.999Z");
     }
 }

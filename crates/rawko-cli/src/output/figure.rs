@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_is_told_in_its_two_largest_units() {
+    fn time_is_printed_in_its_two_largest_units() {
         let cases = [
             (0, "0 ms"),
             (999, "999 ms"),

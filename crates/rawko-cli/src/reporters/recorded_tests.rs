@@ -125,7 +125,7 @@ fn lines_with_every_detail() {
 }
 
 #[test]
-fn the_end_is_told_truly() {
+fn the_end_is_reported_truly() {
     let auth = json!({"code": "authentication_failed", "message": "no", "provider": "claude"});
     let mut shown = String::new();
     let proof = |changed: bool, tree: Option<&str>| {

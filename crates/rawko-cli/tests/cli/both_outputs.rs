@@ -93,8 +93,8 @@ fn what_is_kept() {
         &["rewind", "last", "--to", "1", "--dry-run"],
         &["diff", "last"],
     ];
-    let told = outputs(&place, &session, commands);
-    insta::assert_snapshot!(told);
+    let printed = outputs(&place, &session, commands);
+    insta::assert_snapshot!(printed);
     let explained = place.rawko(&["explain"]).ends(0).out;
     insta::assert_snapshot!("decisions", explained.replace(&session, "SESSION"));
 }

@@ -1,4 +1,4 @@
-//! A reader that goes away is no error to shout about.
+//! A command ends quietly when its reader goes away.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
@@ -26,7 +26,7 @@ fn commands_end_quietly() {
 }
 
 #[test]
-fn a_run_whose_events_nobody_reads_is_cancelled() {
+fn a_run_whose_events_have_no_reader_is_cancelled() {
     let place = Place::scripted(&json!([
         {"for": "select", "decision": {"decision": "SELECT_MODE", "mode": "developer", "reason": "r"}},
         {"for": "developer", "repeat": true, "delayMs": 5, "tools": [{"name": "Glob", "input": {"pattern": "*"}}]},
@@ -72,12 +72,12 @@ fn a_reader_that_does_not_read_holds_nothing_back() {
     let mut command = place.command(&["--yes", "--output", "stream-json", "talk on"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     wait_for(|| place.rawko(&["sessions", "list"]).ends(0).out.contains("claimed").then_some(()));
-    let mut told = String::new();
-    child.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+    let mut printed = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut printed).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    assert!(told.len() > 100_000);
+    assert!(printed.len() > 100_000);
     assert!(
-        told.lines().last().unwrap().starts_with("{\"type\":\"session_finished\",\"status\":\"claimed\"")
+        printed.lines().last().unwrap().starts_with("{\"type\":\"session_finished\",\"status\":\"claimed\"")
     );
 }
 

@@ -1,4 +1,4 @@
-//! `rawko demo`: red before, green after, and nothing left behind.
+//! `rawko demo`: red before, green after, and nothing left.
 
 use serde_json::json;
 
@@ -55,15 +55,15 @@ fn neither_the_environment_nor_git_of_the_user_has_a_part() {
 fn the_project_stays_on_request() {
     let place = Place::new();
     let demo = place.rawko(&["demo", "--keep", "--json"]).ends(0);
-    let told = demo.json();
-    assert_eq!((&told["before"]["exitCode"], &told["after"]["exitCode"]), (&json!(1), &json!(0)));
-    assert_eq!(told["finished"]["status"], "verified");
-    let proof = &told["finished"]["verification"];
+    let printed = demo.json();
+    assert_eq!((&printed["before"]["exitCode"], &printed["after"]["exitCode"]), (&json!(1), &json!(0)));
+    assert_eq!(printed["finished"]["status"], "verified");
+    let proof = &printed["finished"]["verification"];
     assert_eq!(
         (&proof["runs"][0]["command"], &proof["runs"][0]["exitCode"]),
         (&json!("bash tests/run.sh"), &json!(0))
     );
-    let folder = std::path::Path::new(told["folder"].as_str().unwrap());
+    let folder = std::path::Path::new(printed["folder"].as_str().unwrap());
     assert!(folder.join("slugify.sh").exists() && folder.join(".git").exists());
     assert!(folder.starts_with(place.tmp()), "it goes with this place");
 }

@@ -85,10 +85,10 @@ fn complaint(file: &Shown) -> Option<String> {
 
 /// What rawko warns of in the file itself, and not for want of the servers and skills that it names.
 fn warnings(place: &Place) -> Option<String> {
-    let told = place.rawko(&["config", "check", "--json"]).ends(0).json();
+    let printed = place.rawko(&["config", "check", "--json"]).ends(0).json();
     let is_of_others = |text: &str| text.contains("MCP server") || text.contains("names the skill");
     let messages =
-        told["warnings"].as_array().expect("warnings").iter().filter_map(|one| one["message"].as_str());
+        printed["warnings"].as_array().expect("warnings").iter().filter_map(|one| one["message"].as_str());
     let messages: Vec<&str> = messages.filter(|text| !is_of_others(text)).collect();
     (!messages.is_empty()).then(|| messages.join("; "))
 }
@@ -155,10 +155,10 @@ fn the_program_that_checks_a_journal_does() {
             [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).expect("text")).concat();
         (output.status.success(), text)
     };
-    let (is_sound, told) = check();
-    assert!(is_sound && told.contains("'header': 1") && told.contains("'step'"), "{told}");
+    let (is_sound, printed) = check();
+    assert!(is_sound && printed.contains("'header': 1") && printed.contains("'step'"), "{printed}");
     let text = std::fs::read_to_string(&journal).expect("the journal");
     std::fs::write(&journal, text.replacen("there is a plan", "there is no plan", 1)).expect("the journal");
-    let (is_sound, told) = check();
-    assert!(!is_sound && told.contains("is not the one that was written"), "{told}");
+    let (is_sound, printed) = check();
+    assert!(!is_sound && printed.contains("is not the one that was written"), "{printed}");
 }

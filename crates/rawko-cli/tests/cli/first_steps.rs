@@ -70,7 +70,7 @@ fn the_five_minutes_work_as_they_are_written() {
         .env("TMPDIR", place.tmp())
         .stdin(Stdio::null());
     let done = Said::of(bash.output().unwrap()).ends(0);
-    for told in [
+    for part in [
         "# rawko demo",
         "# rawko doctor",
         "# rawko diff",
@@ -78,7 +78,7 @@ fn the_five_minutes_work_as_they_are_written() {
         "# rawko explain",
         "# rawko rewind last --to 1",
     ] {
-        assert!(done.out.contains(told), "{told:?} is missing in\n{}\n{}", done.out, done.err);
+        assert!(done.out.contains(part), "{part:?} is missing in\n{}\n{}", done.out, done.err);
     }
     assert_eq!(std::fs::read_to_string(place.project().join("greeting.txt")).unwrap(), "hello\n");
 }

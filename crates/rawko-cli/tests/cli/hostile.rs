@@ -27,7 +27,7 @@ fn escape(c: char) -> String {
     c.encode_utf16(&mut units).iter().map(|unit| format!("\\u{unit:04x}")).collect()
 }
 
-/// A folder with a trap wherever rawko looks, and what hears of it if one springs.
+/// A folder with a trap wherever rawko looks, and what notices if one springs.
 struct Hostile {
     place: Place,
     marker: PathBuf,

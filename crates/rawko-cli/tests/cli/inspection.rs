@@ -51,8 +51,9 @@ fn init_says_where_it_cannot_write() {
 #[track_caller]
 fn check_verification(place: &Place, path: &str, finding: &[&str], shown: Option<&str>) {
     let output = place.command(&["doctor", "--json"]).env("PATH", path).output().unwrap();
-    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let found = told["findings"].as_array().unwrap().iter().find(|finding| finding["name"] == "verification");
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let found =
+        report["findings"].as_array().unwrap().iter().find(|finding| finding["name"] == "verification");
     let found = found.unwrap().to_string();
     assert!(finding.iter().all(|part| found.contains(part)), "{finding:?} in {found}");
     let output = place.command(&["config", "show"]).env("PATH", path).output().unwrap();
@@ -63,7 +64,7 @@ fn check_verification(place: &Place, path: &str, finding: &[&str], shown: Option
 }
 
 #[test]
-fn what_would_verify_a_run_is_told() {
+fn what_would_verify_a_run_is_named() {
     let place = Place::new();
     let bin = place.tmp().join("bin");
     fs::create_dir(&bin).unwrap();

@@ -1,4 +1,4 @@
-//! The real binary, command by command: what it prints, how it ends, what it leaves behind.
+//! The real binary, command by command: what it prints, how it ends, what it leaves.
 
 #![allow(
     clippy::unwrap_used,

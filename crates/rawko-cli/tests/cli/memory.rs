@@ -37,7 +37,7 @@ fn a_folder_without_memories_says_what_to_do() {
 }
 
 #[test]
-fn what_would_be_told_is_told_with_every_reason() {
+fn matching_memories_are_listed_with_every_reason() {
     let place = with_memories();
     let question = ["memory", "match", "--task", "Add OAuth integration", "--agent", "developer"];
     insta::assert_snapshot!("memory_match", place.rawko(&question).ends(0).out);
@@ -170,7 +170,7 @@ fn a_new_memory_overwrites_nothing() {
 }
 
 #[test]
-fn what_is_to_be_mended_is_told_with_its_line() {
+fn what_is_to_be_mended_is_named_with_its_line() {
     let place = with_memories();
     place.rawko(&["memory", "check"]).ends(0).says(&["2 memories are sound"]);
     place.write(

@@ -121,7 +121,7 @@ fn without_a_key_nothing_is_begun() {
     place.rawko(&["do it", "--provider", "claude"]).ends(4).complains(&said);
     place.without_servers();
     place.rawko(&["do it"]).ends(4).complains(&["ANTHROPIC_API_KEY is not set", "rawko demo"]);
-    assert_eq!(names(&place.project()), Vec::<String>::new(), "nothing is left behind");
+    assert_eq!(names(&place.project()), Vec::<String>::new(), "nothing is left");
     let run = place.rawko(&["do it", "--output", "json"]).ends(4);
     assert_eq!(run.json()["status"], "failed");
     assert_eq!(run.json()["error"]["code"], "authentication_failed");
@@ -171,7 +171,7 @@ fn the_task_may_come_from_standard_input() {
 }
 
 #[test]
-fn words_behind_two_dashes_are_the_task() {
+fn words_after_two_dashes_are_the_task() {
     let place = Place::scripted(&done());
     let run = place.rawko(&["--yes", "--output", "stream-json", "--", "init", "--verbose", "mode"]).ends(0);
     assert_eq!(run.json_lines()[0]["task"], "init --verbose mode");
@@ -211,7 +211,7 @@ fn a_dry_run_shows_the_exact_input_and_prompt_of_the_first_decision() {
 }
 
 #[test]
-fn broken_configuration_is_told_whole_before_anything_runs() {
+fn broken_configuration_is_reported_whole_before_anything_runs() {
     let place = Place::new();
     place.write(".rawko/config.yaml", "constraints:\n  maxIteratons: 5\n");
     place.write(".rawko/agents/own.yaml", "name: own\n");

@@ -15,7 +15,7 @@ fn place() -> Place {
 }
 
 #[test]
-fn a_run_is_listed_and_told_again() {
+fn a_run_is_listed_and_shown_again() {
     let place = place();
     place.rawko(&["sessions", "list"]).ends(0).says(&["no sessions yet"]);
     assert_eq!(place.rawko(&["sessions", "list", "--json"]).ends(0).json(), json!([]));
@@ -36,8 +36,8 @@ fn a_run_is_listed_and_told_again() {
         events
     };
     assert_eq!(comparable(again["events"].as_array().unwrap()), comparable(&live));
-    let told = place.rawko(&["sessions", "show"]).ends(0);
-    told.says(&["developer: At work.", "developer> Write new.txt", "Claimed done", "It is done."]);
+    let shown = place.rawko(&["sessions", "show"]).ends(0);
+    shown.says(&["developer: At work.", "developer> Write new.txt", "Claimed done", "It is done."]);
 }
 
 #[test]

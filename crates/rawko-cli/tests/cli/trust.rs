@@ -148,7 +148,7 @@ fn the_folder_of_trust_is_the_users_alone() {
     };
     set(&folder, 0o777);
     place.rawko(&["do it"]).ends(0);
-    assert_eq!(mode(), 0o755, "nobody else writes there any more");
+    assert_eq!(mode(), 0o755, "no other user writes there any more");
     set(&folder.join("trust.json"), 0o666);
     place.rawko(&["do it"]).ends(5).complains(&["somebody else wrote it, or may write to it"]);
 }
@@ -161,13 +161,13 @@ fn what_an_untrusted_folder_says_to_models_is_left_out_and_named() {
     place.write(".rawko/prompts/arbiter-select.md", "Choose.\n");
     place.write(".rawko/memories/a.md", "---\ntitle: A\n---\nx\n");
     place.write("AGENTS.md", "Rhyme.\n");
-    let told = "this folder is not trusted, so its prompt templates and memories are not used";
-    place.rawko(&["do it"]).ends(4).complains(&[told, "rawko trust"]);
+    let warning = "this folder is not trusted, so its prompt templates and memories are not used";
+    place.rawko(&["do it"]).ends(4).complains(&[warning, "rawko trust"]);
     place.rawko(&["trust"]).ends(0).says(&["is trusted"]);
     let trusted = place.rawko(&["do it"]).ends(4);
-    assert!(!trusted.err.contains(told), "{}", trusted.err);
+    assert!(!trusted.err.contains(warning), "{}", trusted.err);
     place.write(".rawko/prompts/arbiter-select.md", "Choose another.\n");
-    place.rawko(&["do it"]).ends(4).complains(&[told]);
+    place.rawko(&["do it"]).ends(4).complains(&[warning]);
 
     let place = Place::new();
     place.write("AGENTS.md", "Rhyme.\n");

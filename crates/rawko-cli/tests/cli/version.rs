@@ -9,9 +9,9 @@ fn the_version_tells_the_build_on_request() {
     assert_eq!(short.out, format!("rawko {}\n", env!("CARGO_PKG_VERSION")));
     let long = place.rawko(&["--version", "--verbose"]).ends(0);
     assert!(long.out.starts_with(&short.out), "{}", long.out);
-    let told: Vec<&str> =
+    let named: Vec<&str> =
         long.out.lines().skip(1).filter_map(|line| Some(line.split_once(": ")?.0)).collect();
-    assert_eq!(told, ["commit", "features", "target", "journal format", "sandbox"]);
+    assert_eq!(named, ["commit", "features", "target", "journal format", "sandbox"]);
     assert!(long.out.contains(&format!("journal format: {}\n", rawko::journal::FORMAT)), "{}", long.out);
     assert_eq!(place.rawko(&["-vV"]).ends(0).out, long.out);
     // In a folder whose configuration is broken, too.

@@ -87,7 +87,7 @@ fn a_changed_script_verifies_where_the_original_one_passes() {
 
 /// What git ignores and was there before the run counts as it is.
 #[test]
-fn a_program_that_nobody_knew_is_no_change() {
+fn a_program_that_was_not_recorded_is_no_change() {
     let script = SCRIPT.replace("python3", ".tools/python");
     let trial = with_program(hidden(&[FIX, "./run_tests.sh -k test_zero"]), "run_tests.sh", &script);
     let trial = with_program(trial, ".tools/python", "#!/bin/sh\nexec python3 \"$@\"\n");

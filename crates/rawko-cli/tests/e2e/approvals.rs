@@ -100,7 +100,7 @@ fn a_no_is_a_denial() {
 }
 
 #[test]
-fn nobody_answers_and_the_deadline_denies() {
+fn without_an_answer_the_deadline_denies() {
     let trial = asking(Trial::new(developer([bash(COMMAND)])));
     let ended = trial.user_config("/permissions/askTimeout", json!("1s")).run("Make it.");
     answered(&ended, "expired");
@@ -109,7 +109,7 @@ fn nobody_answers_and_the_deadline_denies() {
 }
 
 #[test]
-fn an_answer_counts_that_was_given_while_nobody_ran_the_session() {
+fn an_answer_counts_that_was_given_while_no_process_ran_the_session() {
     let trial = waiting().end_after(Signal::KILL).trial;
     assert_eq!(listed(&trial)[0]["isRunning"], false);
     let (code, stdout, stderr) = trial.rawko(&["approve", "last"]);

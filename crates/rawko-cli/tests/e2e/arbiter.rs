@@ -1,4 +1,4 @@
-//! Arbiters that talk rubbish: one repair, then the rules; the run goes on and says so.
+//! Arbiters that answer nonsense: one repair, then the rules; the run goes on and says so.
 
 use serde_json::{Value, json};
 use testkit::{Answer, Asked, ModelServer, Say, Who, Wire};
@@ -27,8 +27,8 @@ fn check_fallback(answer: Answer, objection: &str) {
     let decisions = ended.events_of("decision_made");
     assert!(decisions.iter().all(|decision| decision["source"] == "fallback"), "{decisions:?}");
     let warnings = ended.events_of("warned");
-    let told = |warning: &&Value| warning["message"].as_str().unwrap().contains(objection);
-    assert_eq!(warnings.iter().filter(told).count(), decisions.len(), "{objection:?} in {warnings:?}");
+    let objects = |warning: &&Value| warning["message"].as_str().unwrap().contains(objection);
+    assert_eq!(warnings.iter().filter(objects).count(), decisions.len(), "{objection:?} in {warnings:?}");
     let asked = ended.trial.server.asked();
     let repairs = asked.iter().filter(|asked| asked.last_text().contains("That cannot be used")).count();
     assert_eq!(repairs, decisions.len(), "one repair for each question");
@@ -98,7 +98,7 @@ fn a_reason_of_100_kilobytes_is_cut_and_its_decision_counts() {
     let reason = decision["decision"]["reason"].as_str().unwrap();
     assert!(reason.chars().count() <= 2_010, "{} characters", reason.chars().count());
     let opening = ended.trial.server.asked().into_iter().find(|asked| asked.who() == Who::Agent).unwrap();
-    assert!(opening.body.len() < 60_000, "the agent is not told all of it: {} bytes", opening.body.len());
+    assert!(opening.body.len() < 60_000, "the agent does not get all of it: {} bytes", opening.body.len());
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn a_decision_in_an_agents_words_decides_nothing() {
     ended.exits(0);
     assert_eq!(ended.finish()["agentSummary"], "my own words");
     let question = &ended.trial.server.asked()[2];
-    assert!(question.last_text().contains("pwned"), "the arbiter is told what the agent said");
+    assert!(question.last_text().contains("pwned"), "the arbiter gets what the agent said");
     let headings = question.last_text().lines().filter(|line| *line == "## Last execution").count();
     assert_eq!(headings, 1, "an agent cannot forge a section:\n{}", question.last_text());
 }
@@ -194,9 +194,9 @@ fn a_decision_cut_off_by_thinking_is_asked_again_with_more_room() {
         let decisions = ended.events_of("decision_made");
         assert!(decisions.iter().all(|decision| decision["source"] == "llm"), "{wire:?}: {decisions:?}");
         let warnings = ended.events_of("warned");
-        let told: Vec<&str> = warnings.iter().map(|warning| warning["message"].as_str().unwrap()).collect();
-        assert_eq!(told.len(), 2, "one for each decision: {told:?}");
-        assert!(told.iter().all(|told| told.contains("cut off by its token limit of 5120")), "{told:?}");
+        let texts: Vec<&str> = warnings.iter().map(|warning| warning["message"].as_str().unwrap()).collect();
+        assert_eq!(texts.len(), 2, "one for each decision: {texts:?}");
+        assert!(texts.iter().all(|text| text.contains("cut off by its token limit of 5120")), "{texts:?}");
         let limits: Vec<u64> = ended.trial.server.asked().iter().map(limit).collect();
         assert_eq!((limits[0], limits[1]), (5_120, 20_480), "{wire:?}: {limits:?}");
         let (_, explained, _) = ended.trial.rawko(&["explain", "last", "1"]);
@@ -219,8 +219,8 @@ fn a_decision_that_never_ends_is_left_to_the_rules_which_name_the_limit() {
     let decisions = ended.events_of("decision_made");
     assert!(decisions.iter().all(|decision| decision["source"] != "llm"), "{decisions:?}");
     let warnings = ended.events_of("warned");
-    let told =
+    let is_warned =
         |words: &str| warnings.iter().any(|warning| warning["message"].as_str().unwrap().contains(words));
-    assert!(told("(cut off by its token limit of 32768); the rules decide"), "{warnings:?}");
-    assert!(!told("neither a call"), "{warnings:?}");
+    assert!(is_warned("(cut off by its token limit of 32768); the rules decide"), "{warnings:?}");
+    assert!(!is_warned("neither a call"), "{warnings:?}");
 }

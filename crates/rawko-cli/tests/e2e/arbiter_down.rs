@@ -88,7 +88,7 @@ fn a_dead_provider_of_the_arbiter_does_not_stop_healthy_agents() {
 }
 
 #[test]
-fn nobody_listens_where_the_arbiter_asks() {
+fn no_server_listens_where_the_arbiter_asks() {
     let gone = ModelServer::sequence([]).openai_url();
     check_ruled(&judged_at(&gone).run(LONG), "judge", "network_error");
 }

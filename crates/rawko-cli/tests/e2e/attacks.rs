@@ -1,4 +1,4 @@
-//! Attacks that are no matter of one command: text that poses as an order, names that pose as another, answers that are
+//! Attacks that concern no single command: text that poses as an order, names that pose as another, answers that are
 //! made to exhaust, and a crash in mid-write. `docs/attacks.md` lists all attacks with their tests.
 
 use serde_json::{Value, json};
@@ -62,10 +62,10 @@ fn decisions(mode: &str, orders: &str) -> Vec<(Value, Value, Value)> {
         .user_config("/arbiter/mode", json!(mode))
         .args(&["--max-iterations", "6"])
         .run("Write made.txt.");
-    let told = |event: Value| {
+    let decision = |event: Value| {
         (event["decision"]["type"].clone(), event["decision"]["mode"].clone(), event["source"].clone())
     };
-    let made: Vec<_> = ended.events_of("decision_made").into_iter().map(told).collect();
+    let made: Vec<_> = ended.events_of("decision_made").into_iter().map(decision).collect();
     assert!(made.len() >= 2, "{}", ended.stdout);
     made
 }
@@ -208,8 +208,8 @@ fn hundreds_of_calls_in_one_turn_are_answered_or_refused() {
     let ended = Trial::new(developer([calls(&many)])).run("Look everywhere.");
     ended.exits(0);
     ends_in_order(&ended);
-    let told = ended.trial.server.asked()[2].body.len();
-    assert!(told < 3_000_000, "the next question has {told} bytes");
+    let size = ended.trial.server.asked()[2].body.len();
+    assert!(size < 3_000_000, "the next question has {size} bytes");
 }
 
 #[test]
@@ -355,7 +355,7 @@ fn nothing_that_grants_lifts_a_denial() {
     let ended = trial.run("Read it.");
     ended.exits(0);
     assert_eq!(std::fs::read_to_string(ended.trial.project().join(".env")).unwrap(), SECRET);
-    let told =
+    let is_reported =
         ended.trial.server.asked().iter().any(|asked| String::from_utf8_lossy(&asked.body).contains(SECRET));
-    assert!(!told, "{}", ended.stdout);
+    assert!(!is_reported, "{}", ended.stdout);
 }

@@ -108,8 +108,8 @@ fn a_run_that_changes_nothing_keeps_nothing() {
     let (code, out, err) = ended.trial.rawko(&["diff"]);
     assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
     assert!(err.contains("0 files differ"), "{err}");
-    let told: Value = serde_json::from_str(&ok(&ended, &["diff", "--json"])).unwrap();
-    assert_eq!((&told["from"], &told["files"]), (&Value::Null, &json!([])));
+    let printed: Value = serde_json::from_str(&ok(&ended, &["diff", "--json"])).unwrap();
+    assert_eq!((&printed["from"], &printed["files"]), (&Value::Null, &json!([])));
 }
 
 #[test]
@@ -142,9 +142,9 @@ fn what_others_changed_is_named_and_left_unless_all_is_asked_for() {
     );
     std::fs::remove_file(project.join("a.txt")).unwrap();
     let (_, out, _) = ended.trial.rawko(&["rewind", "last", "--to", "1", "--json"]);
-    let told: Value = serde_json::from_str(&out).unwrap();
-    assert_eq!(told["rewound"]["byOthers"], json!(["mine.txt", "user.txt"]));
-    assert_eq!(told["rewound"]["leftAlone"][0]["path"], "a.txt");
+    let printed: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(printed["rewound"]["byOthers"], json!(["mine.txt", "user.txt"]));
+    assert_eq!(printed["rewound"]["leftAlone"][0]["path"], "a.txt");
     // Without a terminal --all is asked for by its name.
     let (code, _, err) = ended.trial.rawko(&["rewind", "last", "--to", "1", "--yes"]);
     assert!(code == Some(2) && err.contains("--all"), "{err}");
@@ -226,8 +226,8 @@ fn what_was_changed_while_a_killed_session_lay_still_stays() {
         err.contains("user.txt: changed after the session's last record") && err.contains("; left out"),
         "{err}"
     );
-    let told: Value = serde_json::from_str(&ok(&ended, &["diff", "--json"])).unwrap();
-    assert_eq!(told["others"][2], json!({"path": "user.txt", "by": "unclear", "shown": false}));
+    let printed: Value = serde_json::from_str(&ok(&ended, &["diff", "--json"])).unwrap();
+    assert_eq!(printed["others"][2], json!({"path": "user.txt", "by": "unclear", "shown": false}));
     let done = leaves_what_is_unclear(&ended, &[]);
     assert!(done.starts_with("restored gone.txt\nremoved later\nremoved made\n"), "{done}");
     assert_eq!(std::fs::read_to_string(ended.trial.project().join("user.txt")).unwrap(), "edited\n");

@@ -107,10 +107,10 @@ fn a_linter_that_is_worse_than_before_goes_back_to_the_developer() {
     let ended = faulty(answers).file("Makefile", lint).run("Fix add.");
     check_verified(&ended, 5, "task");
     let requests = ended.trial.server.asked();
-    let told = requests[3].last_text();
+    let text = requests[3].last_text();
     assert!(
-        told.contains("`make lint` exited with 2: it passed before, so it is worse than before"),
-        "{told}"
+        text.contains("`make lint` exited with 2: it passed before, so it is worse than before"),
+        "{text}"
     );
 }
 
@@ -169,9 +169,9 @@ fn a_new_failure_goes_back_with_its_output() {
     let requests = ended.trial.server.asked();
     let opening = requests[0].last_text();
     assert!(opening.contains("# Checks\nrawko runs these") && opening.contains(UNITTEST), "{opening}");
-    let told = requests[2].last_text();
+    let text = requests[2].last_text();
     for words in ["What fails: test_add (tests.test_add.AddTest.test_add)", "AssertionError: 0 != 3"] {
-        assert!(told.contains(words), "{words:?} is missing in {told}");
+        assert!(text.contains(words), "{words:?} is missing in {text}");
     }
     assert!(requests[2].messages().len() > requests[0].messages().len(), "the conversation goes on");
 }
@@ -213,7 +213,7 @@ fn a_command_of_the_user_that_is_missing_fails_the_run_by_name() {
         let trial = faulty([bash(FIX)]).user_config("/verify", json!(["no-such-runner --all"]));
         let ended = trial.args(&["--max-iterations", iterations]).run("Fix add.");
         ended.exits(1);
-        assert_eq!(asked(&ended), (2, 1), "nobody tries again");
+        assert_eq!(asked(&ended), (2, 1), "no one tries again");
         let finish = ended.finish();
         let message = finish["error"]["message"].as_str().unwrap();
         assert!(
@@ -230,7 +230,7 @@ fn a_command_of_the_user_that_is_missing_fails_the_run_by_name() {
 fn a_script_of_the_user_that_is_missing_fails_the_run_at_once() {
     let ended = faulty([bash(FIX)]).user_config("/verify", json!(["./ci/verify.sh"])).run("Fix add.");
     ended.exits(1);
-    assert_eq!(asked(&ended), (2, 1), "nobody tries again");
+    assert_eq!(asked(&ended), (2, 1), "no one tries again");
     assert_eq!(ended.finish()["error"]["code"], "config_error", "{}", ended.stdout);
 }
 

@@ -93,12 +93,12 @@ fn with_window(trial: Trial, wire: Wire) -> Trial {
 /// What the run reported of its conversations.
 #[track_caller]
 fn compactions(ended: &Ended) -> Vec<String> {
-    let told = ended.events_of("conversation_compacted");
-    for event in &told {
+    let events = ended.events_of("conversation_compacted");
+    for event in &events {
         assert_eq!(event["agent"], "reader");
         assert!(event["after"].as_u64() < event["before"].as_u64(), "{event}");
     }
-    told.iter().map(|event| event["how"].as_str().unwrap().to_owned()).collect()
+    events.iter().map(|event| event["how"].as_str().unwrap().to_owned()).collect()
 }
 
 #[test]
@@ -108,9 +108,9 @@ fn old_results_are_cut_before_the_window_is_full() {
             with_window(trial(ModelServer::start(insisting(reader(""))), wire), wire).run("Read all.");
         ended.exits(0);
         assert_eq!(ended.events_of("error"), Vec::<Value>::new(), "nothing was refused");
-        let told = compactions(&ended);
-        assert!(!told.is_empty() && told.len() < TURNS / 3, "{told:?}");
-        assert!(told.iter().all(|how| how == "results_cut"), "{told:?}");
+        let compacted = compactions(&ended);
+        assert!(!compacted.is_empty() && compacted.len() < TURNS / 3, "{compacted:?}");
+        assert!(compacted.iter().all(|how| how == "results_cut"), "{compacted:?}");
         let last = ended.trial.server.asked().into_iter().rfind(|asked| asked.who() == Who::Agent).unwrap();
         let text = last.json["messages"].to_string();
         assert!(text.contains("Read all.") && text.contains("bytes of this result were cut"), "{text}");
@@ -126,11 +126,11 @@ fn the_middle_is_summed_up_where_cutting_is_not_enough() {
         let ended = with_window(trial(server, wire), wire).run("Read all.");
         ended.exits(0);
         assert_eq!(ended.events_of("error"), Vec::<Value>::new(), "nothing was refused");
-        let told = compactions(&ended);
-        assert!(told.iter().any(|how| how == "summarized"), "{told:?}");
+        let compacted = compactions(&ended);
+        assert!(compacted.iter().any(|how| how == "summarized"), "{compacted:?}");
         let asked = ended.trial.server.asked();
         let summaries = asked.iter().filter(|asked| is_summary(asked)).count();
-        assert_eq!(summaries, told.iter().filter(|how| *how == "summarized").count());
+        assert_eq!(summaries, compacted.iter().filter(|how| *how == "summarized").count());
         let used = ended.events_of("tokens_used");
         let by_summary = used.iter().filter(|event| event["agent"] == "reader (summary)").count();
         assert_eq!(by_summary, summaries, "{used:?}");
@@ -155,7 +155,7 @@ fn a_conversation_with_bound_thinking_is_made_shorter_and_goes_on() {
         let trial = trial_with(server, Wire::Claude, "claude-sonnet-5-5");
         let ended = with_window(trial, Wire::Claude).run("Read all.");
         ended.exits(0);
-        assert!(compactions(&ended).iter().any(|told| told == how), "{:?}", compactions(&ended));
+        assert!(compactions(&ended).iter().any(|one| one == how), "{:?}", compactions(&ended));
         assert_eq!(ended.events_of("warned"), Vec::<Value>::new(), "nothing was refused");
         let bodies = ended.trial.server.asked().into_iter().map(|asked| asked.json["messages"].to_string());
         let is_shorter =
@@ -244,7 +244,7 @@ fn a_run_killed_while_it_is_summed_up_goes_on() {
 }
 
 #[test]
-fn a_run_killed_behind_a_summary_goes_on() {
+fn a_run_killed_after_a_summary_goes_on() {
     check_killed(|asked| {
         asked.who() == Who::Agent && asked.json["messages"].to_string().contains("hold nothing but lines")
     });

@@ -107,7 +107,7 @@ fn two_agents_read_edit_and_report() {
     assert_eq!((&counted["inputTokens"], &counted["cacheReadTokens"]), (&json!(70), &json!(30)), "{counted}");
 
     let asked = ended.trial.server.asked();
-    assert_eq!(asked.len(), 8, "nobody asks but rawko's own agents");
+    assert_eq!(asked.len(), 8, "only rawko's own agents ask");
     for one in &asked {
         let body = one.json.to_string();
         assert!(!body.contains("CANARY-INSTRUCTION"), "{body}");
@@ -189,8 +189,8 @@ fn a_killed_cli_is_started_again() {
     let ended = run.end();
     ended.exits(0);
     // The new session gets what the old one knew.
-    let told = of_agents(&ended.trial);
-    let last = told.last().unwrap();
+    let requests = of_agents(&ended.trial);
+    let last = requests.last().unwrap();
     assert_eq!(last.messages().len(), 1);
     assert!(
         last.last_text().contains("the content") && last.last_text().contains("\"tool\":\"Read\""),
@@ -202,22 +202,22 @@ fn a_killed_cli_is_started_again() {
 
 /// A call that the CLI would answer itself, and what rawko tells the model of it.
 #[track_caller]
-fn check_call(bad: Answer, told: &[&str]) {
+fn check_call(bad: Answer, parts: &[&str]) {
     let server = ModelServer::start(move |asked| match asked.who() {
         Who::Select => select("developer"),
         Who::Evaluate => complete("done"),
         Who::Agent if asked.last_text().contains("</conversation>") => report("nothing to do"),
         Who::Agent if asked.messages().len() == 1 => bad.clone(),
         // The CLI may have gone on before it heard that it should not.
-        Who::Agent => Answer::text("nobody hears this"),
+        Who::Agent => Answer::text("this reaches no one"),
     });
     let Some(trial) = trial(server) else { return };
     let ended = trial.run("Do nothing.");
     ended.exits(0);
-    assert!(!ended.stdout.contains("nobody hears this"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("this reaches no one"), "{}", ended.stdout);
     let all = of_agents(&ended.trial);
     let last = all.last().unwrap().last_text();
-    for part in told {
+    for part in parts {
         assert!(last.contains(part), "{part} is missing in {last}");
     }
 }

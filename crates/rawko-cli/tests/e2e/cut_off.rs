@@ -40,7 +40,7 @@ fn check_readers(trial: &Trial, ends: usize) {
     check_files(&shown["outcome"]);
     let events = shown["events"].as_array().unwrap();
     let count = |kind| events.iter().filter(|event| event["type"] == kind).count();
-    assert_eq!(count("session_finished"), ends, "each end is told once");
+    assert_eq!(count("session_finished"), ends, "each end is reported once");
     let (code, export, err) = trial.rawko(&["sessions", "export", "last"]);
     assert_eq!(code, Some(0), "{err}");
     assert!(export.contains("a.txt, deep/b.txt, tracked"), "{export}");

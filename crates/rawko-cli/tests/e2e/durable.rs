@@ -29,9 +29,9 @@ fn a_session_is_cancelled_by_its_id_while_it_works() {
     assert!(stderr.contains("rawko cancel"), "{stderr}");
     assert!(stdout.contains("\"failed\""), "{stdout}");
     let begun = Instant::now();
-    let (code, told) = parsed(&running.trial, &["cancel", "last", "--json"]);
+    let (code, printed) = parsed(&running.trial, &["cancel", "last", "--json"]);
     assert_eq!(
-        (code, &told["how"], &told["outcome"]["status"]),
+        (code, &printed["how"], &printed["outcome"]["status"]),
         (Some(0), &json!("stopped"), &json!("cancelled"))
     );
     assert!(begun.elapsed() < Duration::from_secs(20));
@@ -39,28 +39,28 @@ fn a_session_is_cancelled_by_its_id_while_it_works() {
     ended.exits(130);
     assert!(nothing_is_left(&ended.trial) && !ended.trial.project().join("survived").exists());
     assert_eq!(journal::ends(&ended.journal()).1.unwrap().status, Status::Cancelled);
-    let (code, told) = parsed(&ended.trial, &["cancel", "last", "--json"]);
-    assert_eq!((code, &told["how"]), (Some(0), &json!("already_ended")));
+    let (code, printed) = parsed(&ended.trial, &["cancel", "last", "--json"]);
+    assert_eq!((code, &printed["how"]), (Some(0), &json!("already_ended")));
     let (code, _, stderr) = ended.trial.rawko(&["resume", "last"]);
     assert_eq!(code, Some(2), "{stderr}");
     assert!(stderr.contains("it has ended") && stderr.contains("rawko fork"), "{stderr}");
 }
 
 #[test]
-fn a_session_is_replayed_and_a_changed_prompt_told() {
+fn a_session_is_replayed_and_a_changed_prompt_reported() {
     let write = call("Write", &json!({"file_path": "a.txt", "content": "x\n"}));
     let trial = Trial::new(developer([write, report("did it")]));
     // The address of the run is not that of the service, so it has no search of its own; the replay names no address.
     let ended = trial.user_config("/web/search/provider/enabled", json!(false)).run("Write.");
     ended.exits(0);
-    let (code, told) = parsed(&ended.trial, &["replay", "--json"]);
-    assert_eq!((code, &told["matches"]), (Some(0), &json!(true)));
+    let (code, printed) = parsed(&ended.trial, &["replay", "--json"]);
+    assert_eq!((code, &printed["matches"]), (Some(0), &json!(true)));
     let current = &["replay", "--with-current", "--provider", "claude", "--json"];
-    let (code, told) = parsed(&ended.trial, current);
-    assert_eq!((code, &told["matches"]), (Some(0), &json!(true)), "{told}");
+    let (code, printed) = parsed(&ended.trial, current);
+    assert_eq!((code, &printed["matches"]), (Some(0), &json!(true)), "{printed}");
     let trial = ended.trial.agent(&json!({"name": "developer", "systemPrompt": "You do it otherwise."}));
-    let (code, told) = parsed(&trial, current);
-    assert_eq!((code, &told["matches"]), (Some(1), &json!(false)));
+    let (code, printed) = parsed(&trial, current);
+    assert_eq!((code, &printed["matches"]), (Some(1), &json!(false)));
     let (code, stdout, stderr) = trial.rawko(&["replay", "--with-current", "--provider", "claude"]);
     assert_eq!(code, Some(1), "{stderr}");
     assert!(
@@ -98,15 +98,15 @@ fn decisions_and_records_are_explained() {
     assert_eq!(code, Some(2));
     assert!(stderr.contains("has 2 decisions"), "{stderr}");
     let records = ended.journal().records.len();
-    let told: Vec<String> = (0..=records)
+    let texts: Vec<String> = (0..=records)
         .map(|n| ended.trial.rawko(&["explain", "last", "--record", &n.to_string()]))
         .map(|(code, text, stderr)| {
             assert_eq!(code, Some(0), "{stderr}");
             text
         })
         .collect();
-    assert!(told.iter().any(|text| text.contains("denied: Bash by `developer`, by the rule")), "{told:?}");
-    assert!(told.iter().any(|text| text.contains("answers e2: a request for `select`")), "{told:?}");
+    assert!(texts.iter().any(|text| text.contains("denied: Bash by `developer`, by the rule")), "{texts:?}");
+    assert!(texts.iter().any(|text| text.contains("answers e2: a request for `select`")), "{texts:?}");
 }
 
 #[test]
@@ -116,10 +116,10 @@ fn a_fork_is_made_and_closed() {
     let (code, made) = parsed(&ended.trial, &fork);
     assert_eq!((code, &made["from"]["record"]), (Some(0), &json!(1)), "{made}");
     let session = made["session"].as_str().unwrap();
-    let (code, told) = parsed(&ended.trial, &["replay", session, "--json"]);
-    assert_eq!((code, &told["matches"]), (Some(0), &json!(true)));
-    let (code, told) = parsed(&ended.trial, &["cancel", session, "--json"]);
-    assert_eq!((code, &told["how"]), (Some(0), &json!("closed")));
+    let (code, printed) = parsed(&ended.trial, &["replay", session, "--json"]);
+    assert_eq!((code, &printed["matches"]), (Some(0), &json!(true)));
+    let (code, printed) = parsed(&ended.trial, &["cancel", session, "--json"]);
+    assert_eq!((code, &printed["how"]), (Some(0), &json!("closed")));
     let (code, _, stderr) = ended.trial.rawko(&["fork", "last", "--at", "999", "--no-run"]);
     assert_eq!(code, Some(2));
     assert!(stderr.contains("999 are to be shared"), "{stderr}");

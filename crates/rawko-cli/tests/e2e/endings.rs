@@ -1,5 +1,5 @@
-//! What people can rely on after an ending: their own edits are not the run's, costs are counted once, and the command that
-//! the ending names goes on.
+//! What people can rely on after an ending: their own edits are not the run's, costs are counted once, and the command
+//! that the ending names works.
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -168,8 +168,8 @@ fn a_fork_of_a_continued_session_counts_no_call_again() {
         [&["sessions", "show", "last", "--json"][..], &["sessions", "export", "--format", "json"]]
     {
         let (_, out, err) = trial.rawko(arguments);
-        let told: Value = serde_json::from_str(&out).unwrap();
-        assert_eq!(told["costUsd"].as_f64(), Some(own), "{arguments:?}: {err}");
+        let printed: Value = serde_json::from_str(&out).unwrap();
+        assert_eq!(printed["costUsd"].as_f64(), Some(own), "{arguments:?}: {err}");
     }
     let (_, out, _) = trial.rawko(&["sessions", "list", "--json"]);
     let listed: Value = serde_json::from_str(&out).unwrap();
@@ -276,7 +276,7 @@ fn a_run_that_had_something_to_learn_says_how_until_somebody_decides() {
     assert!(out.contains(offer), "{out}");
     assert!(!first.project().join(".rawko/memories").exists());
     let (code, out, err) = trial(work()).ask(&["--quiet", "--verify", "sh check.sh", "Do it."]);
-    assert!(code == Some(0) && !out.contains(offer), "whoever is quiet is offered nothing: {out}{err}");
+    assert!(code == Some(0) && !out.contains(offer), "with --quiet nothing is offered: {out}{err}");
     let (out, _) = solved(trial(work()).user_config("/memory/extract", json!(false)));
     assert!(!out.contains(offer), "{out}");
 }

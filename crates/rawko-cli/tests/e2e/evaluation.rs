@@ -71,7 +71,7 @@ fn good_answers_are_right_and_have_a_price() {
 }
 
 #[test]
-fn wrong_answers_are_told_with_their_reason() {
+fn wrong_answers_are_reported_with_their_reason() {
     let wrong = json!({"decision": "SELECT_MODE", "mode": "tester", "reason": "I feel like testing"});
     let trial = trial(ModelServer::start(move |_: &Asked| said(wrong.clone())), 1);
     let (code, out, err) = trial.ask(&["arbiter", "eval", FILE, "--mode", "llm"]);
@@ -95,7 +95,7 @@ fn prose_is_repaired_once_and_then_the_fallback_decides() {
     assert_eq!(trial.server.asked().len(), 10, "one repair for each");
     let rules = evaluated(&trial, &["--mode", "fallback"]);
     assert_eq!(rules["accuracy"], report["accuracy"], "the same fallback");
-    assert_eq!(trial.server.asked().len(), 10, "which asks nobody");
+    assert_eq!(trial.server.asked().len(), 10, "which asks no model");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn a_provider_that_is_not_there_ends_in_4() {
 }
 
 #[test]
-fn one_failure_among_answers_is_told_and_counts_as_wrong() {
+fn one_failure_among_answers_is_reported_and_counts_as_wrong() {
     let (_, situations) = first(2);
     let answers = [said(wanted(&situations[0])), Answer::refuse(400, "invalid_request_error", "no")];
     let trial = trial(ModelServer::sequence(answers), 2);
@@ -156,7 +156,7 @@ fn money_is_reserved_before_it_is_spent() {
 }
 
 #[test]
-fn files_that_cannot_be_used_are_told_with_line_and_field() {
+fn unusable_files_are_reported_with_line_and_field() {
     let (one, _) = first(1);
     let trial = Trial::new(ModelServer::sequence([]))
         .file("bad.jsonl", &format!("{one}\n{{\"id\": \"x\", \"point\": \"choose\", \"input\": {{}}}}\nhm\n"))

@@ -1,4 +1,5 @@
-//! What programs expect of their surroundings: an editor that ends, a name to commit under, a folder for temporary files.
+//! What programs expect of their environment: an editor that ends, a name to commit under, a folder for temporary
+//! files.
 #![cfg(target_os = "linux")]
 
 use serde_json::{Value, json};
@@ -31,7 +32,7 @@ const IDENTITY: [(&str, &str); 4] = [
 ];
 
 #[test]
-fn nobody_waits_for_an_editor_that_git_opens() {
+fn git_does_not_wait_for_an_editor() {
     if !is_possible() {
         return;
     }

@@ -84,8 +84,8 @@ fn journal_model(journal: &Journal) -> String {
 #[track_caller]
 fn costs(finish: &Value, (usage, dollars): (Usage, f64)) {
     assert_eq!(finish["usage"], serde_json::to_value(usage).unwrap(), "{finish}");
-    let told = finish["costUsd"].as_f64().unwrap();
-    assert!((told - dollars).abs() < 1e-9, "{told} is told, {dollars} was used: {finish}");
+    let reported = finish["costUsd"].as_f64().unwrap();
+    assert!((reported - dollars).abs() < 1e-9, "{reported} is reported, {dollars} was used: {finish}");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn a_fork_with_another_task_does_it_instead_of_reporting_the_old_one_as_verified
     assert_eq!((&finish["status"], &finish["iterations"]), (&json!("verified"), &json!(1)), "{finish}");
     assert_eq!(finish["agentSummary"], "touch gate is done");
     assert_eq!(checks(&trial), 2, "the new work is verified, not the old");
-    // The arbiter was asked who is to begin, and no model was told of the old task.
+    // The arbiter was asked who is to begin, and no model got the old task.
     let requests = &trial.server.asked()[before..];
     assert_eq!(requests.len(), 5);
     for request in requests {
@@ -147,7 +147,7 @@ fn a_fork_with_another_task_is_replayed_explained_and_taken_back_by_itself() {
     let explained = asked(&trial, &["explain", id, "1", "--json"]);
     assert_eq!(explained["input"]["task"], NEW, "{explained}");
     assert!(explained["input"]["plan"].is_null(), "{explained}");
-    // What the old session left behind is where this one began.
+    // What the old session left is where this one began.
     let (code, patch, _) = trial.ask(&["diff", id]);
     assert!(code == Some(0) && patch.contains("gate") && !patch.contains("fence"), "{patch}");
     let (code, out, err) = trial.ask(&["rewind", id, "--to", "1"]);
@@ -172,7 +172,7 @@ fn a_fork_of_a_fork_has_nothing_of_the_tasks_before_it() {
     assert!(all.contains(third) && !all.contains(NEW) && !all.contains(OLD));
 }
 
-/// How many records of the old session lead up to what its command brought, consequences included.
+/// How many records of the old session lead up to the result of its command, consequences included.
 fn after_the_command(old: &Journal) -> usize {
     let finished = |record: &Record| matches!(record, Record::Event(it) if matches!(it.event, Event::Answered { answer: EffectAnswer::ToolFinished { .. }, .. }));
     old.records.iter().rposition(finished).unwrap() + 2
@@ -196,9 +196,9 @@ fn a_fork_that_shares_records_is_charged_for_its_own_calls_alone() {
         (&json!(1), &json!(3_000)),
         "{finish}"
     );
-    let (all, told) =
+    let (all, reported) =
         (used(&made, 0).1, before["costUsd"].as_f64().unwrap() + finish["costUsd"].as_f64().unwrap());
-    assert!((all - told).abs() < 1e-9, "{finish}");
+    assert!((all - reported).abs() < 1e-9, "{finish}");
     let (code, out, err) = trial.ask(&["replay"]);
     assert_eq!(code, Some(0), "{out}{err}");
     // The fork of that fork shares what both did, and is charged for neither.

@@ -60,7 +60,7 @@ fn what_is_piped_in_is_given_to_arbiter_and_agents_as_data() {
 }
 
 #[test]
-fn a_pipe_that_nobody_writes_to_holds_nothing_up() {
+fn a_pipe_without_a_writer_holds_nothing_up() {
     let trial = trial();
     let mut command = trial.asker();
     command.args(["do", "it"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -80,7 +80,7 @@ fn a_named_pipe_is_not_waited_for_and_no_link_leads_out_of_the_project() {
     let mode = rustix::fs::Mode::from_raw_mode(0o600);
     rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
     let (_, err) = ended(with_input(trial.asker(), &["--file", "pipe", "review it"], b""), 2);
-    assert!(err.contains("cannot read pipe: it is a pipe to which nobody has written"), "{err}");
+    assert!(err.contains("cannot read pipe: it is a pipe to which no process has written"), "{err}");
     let secret = trial.outside().join("id_rsa");
     std::fs::write(&secret, "-----BEGIN\n").unwrap();
     std::os::unix::fs::symlink(&secret, trial.project().join("notes.txt")).unwrap();
@@ -118,7 +118,7 @@ fn only_the_answer_is_printed() {
 }
 
 #[test]
-fn where_only_the_answer_is_printed_nobody_is_asked() {
+fn where_only_the_answer_is_printed_no_question_is_asked() {
     let trial = Trial::new(developer([bash("echo made >> made")]))
         .user_config("/permissions/ask", json!(["commands"]))
         .user_config("/permissions/run", json!(["cat"]));

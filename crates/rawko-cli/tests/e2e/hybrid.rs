@@ -60,8 +60,8 @@ fn questions(ended: &Ended) -> usize {
 }
 
 fn decisions(ended: &Ended) -> Vec<(Value, Value)> {
-    let told = |event: Value| (event["source"].clone(), event["decision"]["mode"].clone());
-    ended.events_of("decision_made").into_iter().map(told).collect()
+    let decision = |event: Value| (event["source"].clone(), event["decision"]["mode"].clone());
+    ended.events_of("decision_made").into_iter().map(decision).collect()
 }
 
 #[test]

@@ -24,7 +24,7 @@ fn hides_the_key(ended: &Ended) {
     let spoken: String = deltas.iter().filter_map(|event| event["text"].as_str()).collect();
     assert!(!spoken.contains(KEY), "{spoken}");
     for asked in ended.trial.server.asked() {
-        assert!(!String::from_utf8_lossy(&asked.body).contains(KEY), "a model is told the key");
+        assert!(!String::from_utf8_lossy(&asked.body).contains(KEY), "a model gets the key");
     }
     let kept = [ended.trial.project().join(".rawko"), ended.trial.outside().join("home")];
     for path in kept.iter().flat_map(|folder| files_below(folder)) {
@@ -96,7 +96,7 @@ fn a_key_that_a_model_comes_across_is_hidden_however_it_arrives() {
 }
 
 #[test]
-fn a_call_that_holds_the_key_is_refused_and_leaves_nothing_behind() {
+fn a_call_that_holds_the_key_is_refused_and_leaves_nothing() {
     let server = developer([calls(&[
         ("Write", json!({"file_path": "made.txt", "content": format!("KEY={KEY}\n")})),
         ("Bash", json!({"command": format!("touch made.sh; echo {KEY}")})),
@@ -113,15 +113,15 @@ fn a_call_that_holds_the_key_is_refused_and_leaves_nothing_behind() {
         .filter(|name| !name.starts_with('.'))
         .collect();
     assert_eq!(files, ["other.txt"]);
-    let told = String::from_utf8_lossy(&ended.trial.server.asked()[2].body).into_owned();
+    let text = String::from_utf8_lossy(&ended.trial.server.asked()[2].body).into_owned();
     for argument in ["`content`", "`command`", "`file_path`"] {
-        assert!(told.contains(&format!("{argument} holds the value of `OPENAI_API_KEY`")), "{told}");
+        assert!(text.contains(&format!("{argument} holds the value of `OPENAI_API_KEY`")), "{text}");
     }
     let allowed: Vec<Value> =
         ended.events_of("tool_called").into_iter().map(|event| event["allowed"].clone()).take(4).collect();
     assert_eq!(allowed, [json!(false), json!(false), json!(false), json!(true)]);
-    let (code, told, _) = ended.trial.rawko(&["replay", "last"]);
-    assert_eq!(code, Some(0), "{told}");
+    let (code, printed, _) = ended.trial.rawko(&["replay", "last"]);
+    assert_eq!(code, Some(0), "{printed}");
 }
 
 #[test]
@@ -195,8 +195,8 @@ fn check_sent(settings: Value, expected: Option<&str>) {
     assert_eq!(code, Some(0), "{doctor}");
     let doctor: Value = serde_json::from_str(&doctor).unwrap();
     let finding = doctor["findings"].as_array().unwrap().iter().find(|it| it["name"] == "provider").unwrap();
-    let (code, checked, told) = trial.ask(&["providers", "check"]);
-    assert_eq!(code, Some(0), "{told}");
+    let (code, checked, text) = trial.ask(&["providers", "check"]);
+    assert_eq!(code, Some(0), "{text}");
     match expected {
         Some(_) => {
             assert_eq!((&mine["apiKeyEnv"], &mine["keySet"]), (&json!("MY_KEY"), &json!(true)));

@@ -87,7 +87,7 @@ fn cost() {
 }
 
 #[test]
-fn cost_of_a_model_that_nobody_knows() {
+fn cost_of_an_unknown_model() {
     let trial = Trial::new(always(select("developer"), report(""), report("")));
     let ended = trial.args(&["--max-cost", "1", "--model", "mystery"]).run("Do it.");
     ended.exits(2).says(&["price", "mystery", "prices.mystery"]);
@@ -189,7 +189,7 @@ fn check_default(arguments: &[&str], cost: Option<f64>, ms: Option<u64>) {
 }
 
 #[test]
-fn limits_that_nobody_chose() {
+fn limits_by_default() {
     const FOUR_HOURS: u64 = 4 * 3_600_000;
     let known = ["--model", "claude-sonnet-4-5"];
     check_default(&known, Some(10.0), Some(FOUR_HOURS));

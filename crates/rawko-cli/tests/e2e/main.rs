@@ -1,8 +1,7 @@
 //! The real binary against a model server on loopback, in real repositories with a real shell.
 //!
-//! Every run of these tests, whatever it is about, is also held to what must hold for every run: see
-//! [`trial::Ended::check`]. Nothing of the machine's environment reaches the binary, and nothing outside of a
-//! temporary directory is touched.
+//! Every run of these tests also has to pass what must hold for all runs: see [`trial::Ended::check`]. Nothing of the
+//! machine's environment reaches the binary, and nothing outside of a temporary directory is touched.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

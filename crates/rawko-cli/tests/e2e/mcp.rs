@@ -44,7 +44,7 @@ fn agents_turns(trial: &Trial) -> Vec<Asked> {
 }
 
 #[test]
-fn a_question_of_a_server_is_declined_where_nobody_is_there() {
+fn a_question_of_a_server_is_declined_without_a_person() {
     let ended = approved(developer([call("mcp__s__ask", &json!({}))]), "asks").run("Ask.");
     ended.exits(0);
     let said = ended.results("mcp__s__ask").remove(0).0;
@@ -77,7 +77,7 @@ fn an_approved_tool_is_offered_called_and_ended_with_the_run() {
 }
 
 #[test]
-fn tools_that_nobody_approved_are_not_there() {
+fn unapproved_tools_are_not_there() {
     let ended = with_server(developer([call("mcp__s__echo", &json!({"text": "x"}))]), "good").run("Echo.");
     ended.exits(0).says(&["the tools of the MCP server `s` are not approved", "rawko mcp check s --accept"]);
     let (text, is_error) = ended.results("mcp__s__echo").remove(0);
@@ -124,7 +124,7 @@ fn a_server_that_says_that_its_tools_changed_is_looked_at_again() {
     let turns = [call("mcp__s__news", &json!({})), call("mcp__s__echo", &json!({"text": "x"}))];
     let ended = approved(developer(turns), "good").run("Echo.");
     ended.exits(0);
-    assert_eq!(ended.results("mcp__s__news"), [("told".to_owned(), false)]);
+    assert_eq!(ended.results("mcp__s__news"), [("news".to_owned(), false)]);
     let (text, is_error) = ended.results("mcp__s__echo").remove(0);
     assert!(is_error && text.contains("not those that were approved"), "{text}");
     assert!(nothing_is_left(&ended.trial));
@@ -183,12 +183,12 @@ fn a_server_that_hangs_is_ended_and_started_again_a_few_times() {
     let ended = trial.run("Call.");
     ended.exits(0);
     let silences = ended.results("mcp__s__silent");
-    for (silence, told) in silences.iter().zip([
+    for (silence, reason) in silences.iter().zip([
         "the server was ended; the next call starts it again (2 of 3 times left)",
         "(1 of 3 times left)",
         "the server was ended, for the rest of this run",
     ]) {
-        assert!(silence.1 && silence.0.contains(told), "{told:?} is missing in {}", silence.0);
+        assert!(silence.1 && silence.0.contains(reason), "{reason:?} is missing in {}", silence.0);
     }
     let echoed = ended.results("mcp__s__echo");
     assert_eq!(echoed[0], ("echo says again".to_owned(), false));
@@ -206,7 +206,7 @@ impl Drop for Background {
     }
 }
 
-/// The server behind an address, and the address.
+/// The server at an address, and the address.
 fn http_server(arguments: &[&str]) -> (Background, String) {
     use std::io::BufRead as _;
     let mut python = std::process::Command::new("python3");
@@ -221,7 +221,7 @@ fn http_server(arguments: &[&str]) -> (Background, String) {
 }
 
 #[test]
-fn a_server_behind_an_address_is_called_and_its_question_is_declined() {
+fn a_server_at_an_address_is_called_and_its_question_is_declined() {
     let (_server, url) = http_server(&[]);
     let turns = [call("mcp__s__echo", &json!({"text": "hi"})), call("mcp__s__ask", &json!({}))];
     let trial = Trial::new(developer(turns)).user_config("/mcp/servers/s", json!({"url": url}));
@@ -260,7 +260,7 @@ fn a_client_that_was_registered_by_hand_logs_in() {
 }
 
 #[test]
-fn a_hostile_server_behind_an_address_fails_its_calls_and_not_the_run() {
+fn a_hostile_server_at_an_address_fails_its_calls_and_not_the_run() {
     let cases = [
         ("flood", "exceeded the maximum size of 16777216 bytes"),
         ("stream", "the connection ended"),
@@ -301,7 +301,7 @@ fn visit(address: &str) -> String {
 /// Logs in at `s`, where the browser goes where `follow` says: exit status, and all that was said.
 fn log_in(trial: &Trial, follow: impl FnOnce(&str) -> String) -> (Option<i32>, String) {
     use std::io::{BufRead as _, Read as _};
-    let mut login = trial.asked_by_nobody();
+    let mut login = trial.unattended_command();
     let mut login = login
         .args(["mcp", "login", "s"])
         .stdout(std::process::Stdio::piped())

@@ -1,5 +1,5 @@
 """A server of tools over streamable HTTP, in the form of 2025-11-25. Prints its port. Its tool `ask` wants to know something
-from a person before it answers. With the argument `login` it is its own authorization server, and answers nobody without a
+from a person before it answers. With the argument `login` it is its own authorization server, and answers no one without a
 token, whose tokens are to be refreshed at once; with `registered` it knows one client and registers no other. With `hostile` it has tools that flood, babble, lead elsewhere and hang."""
 
 import base64

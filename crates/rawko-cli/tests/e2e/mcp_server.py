@@ -107,7 +107,7 @@ def call(name, arguments):
     if name == "news":
         open(os.path.join(os.environ["TMPDIR"], "changed"), "w").close()
         say({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
-        return text("told")
+        return text("news")
     if name == "picture":
         data = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
         return {"content": [{"type": "image", "data": data, "mimeType": "image/png"}]}

@@ -199,7 +199,7 @@ fn configurations_of_the_founding_documents_run_with_their_budget_in_force() {
 }
 
 #[test]
-fn a_model_that_nobody_knows_has_no_price_and_the_error_names_it() {
+fn an_unknown_model_has_no_price_and_the_error_names_it() {
     for name in ["claude-haiku-9", "gpt-4-huge"] {
         let config = FOUNDING[0].replace("claude-haiku-4 ", &format!("{name} "));
         let ended = configured(&config, &["--max-cost", "1"]);

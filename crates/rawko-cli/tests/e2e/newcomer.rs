@@ -11,7 +11,7 @@ use crate::trial::Trial;
 const LOCAL: [&str; 4] = ["ollama", "llamacpp", "lmstudio", "vllm"];
 
 /// Nothing listens there.
-const NOBODY: &str = "http://127.0.0.1:1/v1";
+const NO_SERVER: &str = "http://127.0.0.1:1/v1";
 
 fn server() -> ModelServer {
     ModelServer::start(|asked: &Asked| match asked.who() {
@@ -26,7 +26,7 @@ fn newcomer(addresses: &[(&str, String)]) -> Trial {
     let trial = Trial::new(ModelServer::sequence([]));
     let mut provider = json!({"retry": {"patience": 0}});
     for name in LOCAL {
-        let url = addresses.iter().find(|(at, _)| *at == name).map_or(NOBODY, |(_, url)| url);
+        let url = addresses.iter().find(|(at, _)| *at == name).map_or(NO_SERVER, |(_, url)| url);
         provider[name] = json!({"baseUrl": url, "retry": {"maxAttempts": 1}});
     }
     write_user_config(&trial, &json!({ "provider": provider }));
@@ -97,7 +97,7 @@ fn servers_are_used_in_their_order_and_the_others_are_named() {
 fn a_token_for_copilot_does_not_stop_a_build_without_it() {
     let found = server();
     let trial = newcomer(&[("ollama", found.openai_url())]).env("GH_TOKEN", "ghp_of_nobody_7c1f93e2");
-    let mut run = trial.asked_by_nobody();
+    let mut run = trial.unattended_command();
     let output = run.arg("Do it.").output().unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(0), "{err}");
@@ -117,13 +117,13 @@ fn a_key_in_the_environment_is_used_after_it_was_said() {
     let line = "using openai (OPENAI_API_KEY) with the model gpt-5.6-terra; \
                 to choose another: --provider NAME --model MODEL\n";
     for (arguments, is_said) in [(&["Do it."][..], true), (&["--quiet", "Do it."], false)] {
-        let output = trial.asked_by_nobody().args(arguments).output().unwrap();
+        let output = trial.unattended_command().args(arguments).output().unwrap();
         let err = String::from_utf8(output.stderr).unwrap();
         assert_eq!(output.status.code(), Some(0), "{err}");
         assert_eq!(err.matches(line).count(), usize::from(is_said), "{err}");
     }
     // A choice needs no word, and what has a key looks for nothing.
-    let output = trial.asked_by_nobody().args(["--provider", "openai", "Do it."]).output().unwrap();
+    let output = trial.unattended_command().args(["--provider", "openai", "Do it."]).output().unwrap();
     assert!(!String::from_utf8_lossy(&output.stderr).contains("to choose another"));
     assert!(local.asked().is_empty());
 }
@@ -151,7 +151,7 @@ fn what_was_chosen_is_not_replaced_by_what_was_found() {
     let trial = newcomer(&[("ollama", found.openai_url())]);
     let (code, _, err) = trial.rawko(&["--provider", "claude", "Do it."]);
     assert_eq!((code, err.contains("ANTHROPIC_API_KEY")), (Some(4), true), "{err}");
-    assert!(found.asked().is_empty(), "nobody was asked");
+    assert!(found.asked().is_empty(), "no model was asked");
 }
 
 #[test]

@@ -13,26 +13,26 @@ use crate::trial::{CANARY, Trial};
 
 /// A command that appends its input to a file.
 fn noting(trial: &Trial) -> (Value, PathBuf) {
-    let file = trial.outside().join("told");
+    let file = trial.outside().join("notices");
     (json!(["sh", "-c", "cat >> \"$0\"", file]), file)
 }
 
 #[track_caller]
-fn told(file: &PathBuf) -> Vec<Value> {
+fn notices(file: &PathBuf) -> Vec<Value> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 #[test]
-fn a_program_is_told_of_the_end() {
+fn a_program_is_notified_of_the_end() {
     let trial = Trial::new(developer([]));
     let (command, file) = noting(&trial);
     let trial = trial.user_config("/notify", json!([{"on": ["end"], "command": command}]));
     let project = trial.project().canonicalize().unwrap();
     let ended = trial.run(&format!("Do it with {CANARY}."));
     ended.exits(0);
-    let told = told(&file);
-    assert_eq!(told.len(), 1, "{told:?}");
+    let notices = notices(&file);
+    assert_eq!(notices.len(), 1, "{notices:?}");
     for (key, value) in [
         ("event", json!("end")),
         ("status", json!("claimed")),
@@ -40,9 +40,9 @@ fn a_program_is_told_of_the_end() {
         ("session", ended.finish()["session"].clone()),
         ("project", json!(project)),
     ] {
-        assert_eq!(told[0][key], value, "{key}");
+        assert_eq!(notices[0][key], value, "{key}");
     }
-    assert!(told[0].get("costUsd").is_some() && !told[0].to_string().contains(CANARY), "{told:?}");
+    assert!(notices[0].get("costUsd").is_some() && !notices[0].to_string().contains(CANARY), "{notices:?}");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_program_that_fails_or_is_missing_fails_no_run() {
 }
 
 #[test]
-fn a_long_wait_is_told() {
+fn a_long_wait_is_notified() {
     let trial = Trial::new(ModelServer::start(|_| Answer::rate_limited("600")));
     let (command, file) = noting(&trial);
     let running = trial
@@ -90,12 +90,15 @@ fn a_long_wait_is_told() {
     running.wait_until("the notification", || file.metadata().is_ok_and(|file| file.len() > 0));
     let ended = running.end_after(Signal::INT);
     ended.exits(130);
-    let told = told(&file);
-    assert_eq!((told.len(), &told[0]["event"], &told[0]["provider"]), (1, &json!("wait"), &json!("claude")));
+    let notices = notices(&file);
+    assert_eq!(
+        (notices.len(), &notices[0]["event"], &notices[0]["provider"]),
+        (1, &json!("wait"), &json!("claude"))
+    );
 }
 
 #[test]
-fn a_question_is_told() {
+fn a_question_is_notified() {
     let trial = Trial::new(developer([bash("echo made >> made")]));
     let (command, file) = noting(&trial);
     let running = trial
@@ -105,8 +108,8 @@ fn a_question_is_told() {
         .start("Make it.");
     running.wait_until("the notification", || file.metadata().is_ok_and(|file| file.len() > 0));
     let _ended = running.end_after(Signal::INT);
-    let told = told(&file);
-    assert_eq!((&told[0]["event"], &told[0]["tool"]), (&json!("question"), &json!("Bash")));
+    let notices = notices(&file);
+    assert_eq!((&notices[0]["event"], &notices[0]["tool"]), (&json!("question"), &json!("Bash")));
 }
 
 #[test]

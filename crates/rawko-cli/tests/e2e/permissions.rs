@@ -27,11 +27,11 @@ fn check(
     for word in words {
         assert!(output.contains(word), "{word:?} is missing in {output:?}");
     }
-    let told = ended.trial.server.asked()[2].last_text();
-    assert!(told.contains(words[0]), "the model is told: {told}");
+    let text = ended.trial.server.asked()[2].last_text();
+    assert!(text.contains(words[0]), "the model learns why: {text}");
     let secret = std::fs::read_to_string(ended.trial.outside().join("secret.txt")).unwrap();
     assert_eq!(secret, "do not read me\n");
-    assert!(!told.contains("do not read me"), "{told}");
+    assert!(!text.contains("do not read me"), "{text}");
     assert_eq!(ended.finish()["filesModified"], json!([]));
     ended
 }
@@ -71,14 +71,14 @@ fn a_planner_cannot_write_through_the_shell() {
 }
 
 #[test]
-fn nobody_writes_outside_of_the_project() {
+fn no_agent_writes_outside_of_the_project() {
     let ended = check(Trial::new, "developer", call("Write", &write("../x")), "Write", &["outside"]);
     check_untouched(&ended);
     assert!(!ended.trial.outside().join("x").exists());
 }
 
 #[test]
-fn nobody_writes_outside_by_an_absolute_path() {
+fn no_agent_writes_outside_by_an_absolute_path() {
     let probe = std::env::temp_dir().join(format!("rawko-e2e-{}", std::process::id()));
     let input = write(&probe.display().to_string());
     let ended = check(Trial::new, "developer", call("Write", &input), "Write", &["outside"]);
@@ -87,7 +87,7 @@ fn nobody_writes_outside_by_an_absolute_path() {
 }
 
 #[test]
-fn nobody_writes_through_a_link() {
+fn no_agent_writes_through_a_link() {
     let trial = |server| {
         let trial = Trial::new(server);
         std::os::unix::fs::symlink("..", trial.project().join("up")).unwrap();
@@ -98,7 +98,7 @@ fn nobody_writes_through_a_link() {
 }
 
 #[test]
-fn nobody_reads_through_a_link() {
+fn no_agent_reads_through_a_link() {
     let trial = |server| {
         let trial = Trial::new(server);
         std::os::unix::fs::symlink("../secret.txt", trial.project().join("notes.txt")).unwrap();
@@ -108,7 +108,7 @@ fn nobody_reads_through_a_link() {
 }
 
 #[test]
-fn nobody_rewrites_rawkos_own_configuration() {
+fn no_agent_rewrites_rawkos_own_configuration() {
     let input = write(".rawko/agents/developer.yaml");
     let ended = check(Trial::new, "developer", call("Write", &input), "Write", &[".rawko"]);
     assert!(!ended.trial.project().join(".rawko/agents").exists());

@@ -261,7 +261,7 @@ fn what_breaks_the_prefix_is_named() {
     });
     let ended = trial.served_by(server).run("Do it.");
     ended.exits(0);
-    let told: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("prompt cache:")).collect();
+    let breaks: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("prompt cache:")).collect();
     let same = "a new conversation; tools and system prompt are the same";
     let other = "the memories changed; tools and instructions are the same";
     let expected = [
@@ -269,7 +269,7 @@ fn what_breaks_the_prefix_is_named() {
         format!("prompt cache: new prefix for tester: {other}"),
         format!("prompt cache: new prefix for developer: {other}"),
     ];
-    assert_eq!(told.iter().map(|line| line.trim()).collect::<Vec<_>>(), expected, "{}", ended.stderr);
+    assert_eq!(breaks.iter().map(|line| line.trim()).collect::<Vec<_>>(), expected, "{}", ended.stderr);
     // The common part is still found in the cache, up to the breakpoint after the agent's own prompt.
     let asked = ended.trial.server.asked();
     let mut cache = ClaudeCache::default();

@@ -126,7 +126,7 @@ fn the_responses_wire_searches_too() {
 }
 
 #[test]
-fn a_search_that_fails_is_told_and_the_run_goes_on() {
+fn a_search_that_fails_is_reported_and_the_run_goes_on() {
     let failed = Search {
         error: Some("max_uses_exceeded".into()),
         found: Vec::new(),

@@ -1,4 +1,4 @@
-//! What a killed process leaves behind: its commands, its background jobs, and a journal that may be damaged.
+//! What a killed process leaves: its commands, its background jobs, and a journal that may be damaged.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ const BUSY: &str = "trap '' TERM INT HUP; echo $PPID > parent; \
 
 /// The run is resumed at once, and its first command keeps what the old one has written by then.
 #[track_caller]
-fn check_nothing_is_written_behind(trial: Trial) {
+fn check_nothing_is_written_during(trial: Trial) {
     let (code, out, err) = trial.resume();
     assert_eq!(code, Some(0), "{out}{err}");
     assert!(!is_busy(&trial), "the old command outlived the resumed run");
@@ -51,9 +51,9 @@ fn busy(sandbox: &str) -> Running {
 
 #[test]
 #[cfg(target_os = "linux")]
-fn a_killed_runs_command_writes_nothing_behind_the_resumed_run() {
+fn a_killed_runs_command_writes_nothing_during_the_resumed_run() {
     for sandbox in ["auto", "off"] {
-        check_nothing_is_written_behind(kill(busy(sandbox)));
+        check_nothing_is_written_during(kill(busy(sandbox)));
     }
 }
 
@@ -84,7 +84,7 @@ fn so_it_is_where_nothing_is_left_that_would_end_it() {
     kill_process(Pid::from_raw(*reaper).unwrap(), Signal::KILL).unwrap();
     let trial = kill(running);
     assert!(is_busy(&trial), "somebody else ended it");
-    check_nothing_is_written_behind(trial);
+    check_nothing_is_written_during(trial);
 }
 
 fn in_background(command: &str) -> Answer {
@@ -100,7 +100,7 @@ fn warnings(out: &str, words: &str) -> usize {
 }
 
 #[test]
-fn the_end_of_background_jobs_that_went_with_a_kill_is_told_once() {
+fn the_end_of_background_jobs_that_went_with_a_kill_is_reported_once() {
     let answers = [
         select("developer"),
         in_background("echo here > job; sleep 300.5"),
@@ -123,10 +123,10 @@ fn the_end_of_background_jobs_that_went_with_a_kill_is_told_once() {
     assert!(!left.iter().any(|(_, line)| line.starts_with("sleep 300.5")), "{left:?}");
     let asked = resumed.trial.server.asked();
     // The one that had ended, and was reported, is not reported again.
-    let told = asked[5].last_text();
-    assert!(told.contains("[background job 1: lost with the process that ran it"), "{told}");
-    assert!(told.contains("sleep 300") && told.contains("do not use it"), "{told}");
-    assert!(!told.contains("background job 2"), "{told}");
+    let text = asked[5].last_text();
+    assert!(text.contains("[background job 1: lost with the process that ran it"), "{text}");
+    assert!(text.contains("sleep 300") && text.contains("do not use it"), "{text}");
+    assert!(!text.contains("background job 2"), "{text}");
     let started = asked[6].json["messages"].as_array().unwrap().last().unwrap().to_string();
     assert!(started.contains("[background job 3: started]"), "{started}");
     let ended = resumed.end_after(Signal::KILL);
@@ -134,9 +134,9 @@ fn the_end_of_background_jobs_that_went_with_a_kill_is_told_once() {
     let (code, out, err) = ended.trial.resume();
     assert_eq!(code, Some(0), "{out}{err}");
     assert_eq!(warnings(&out, "background job 3 of developer"), 1, "{out}");
-    assert_eq!(warnings(&out, "background job 1"), 0, "it was told before: {out}");
-    let told = ended.trial.server.asked()[7].last_text();
-    assert!(told.contains("background job 3: lost") && !told.contains("background job 1"), "{told}");
+    assert_eq!(warnings(&out, "background job 1"), 0, "it was reported before: {out}");
+    let text = ended.trial.server.asked()[7].last_text();
+    assert!(text.contains("background job 3: lost") && !text.contains("background job 1"), "{text}");
     assert_eq!(ended.trial.rawko(&["replay", "last"]).0, Some(0));
 }
 
@@ -183,7 +183,7 @@ fn repair(ended: &Ended, id: &str, words: &[&str]) -> String {
 }
 
 #[test]
-fn a_repaired_session_tells_what_may_have_been_done_and_keeps_its_checkpoints() {
+fn a_repaired_session_reports_what_may_have_been_done_and_keeps_its_checkpoints() {
     // The answer with the command is damaged: the model is asked for it again.
     let (ended, id) = damaged(|line| line.contains("ModelReplied") && line.contains("echo one"));
     let copy = repair(&ended, &id, &["outcome is unknown", "Bash: echo one >> log"]);
@@ -192,11 +192,11 @@ fn a_repaired_session_tells_what_may_have_been_done_and_keeps_its_checkpoints() 
     assert!(out.contains(&copy), "{out}");
     assert_eq!(warnings(&out, "the work after record"), 1, "{out}");
     let asked = ended.trial.server.asked();
-    let told = asked[5].last_text();
+    let text = asked[5].last_text();
     for words in ["damaged and repaired", "Bash: echo one >> log", "Look at what"] {
-        assert!(told.to_lowercase().contains(&words.to_lowercase()), "{words} is missing in: {told}");
+        assert!(text.to_lowercase().contains(&words.to_lowercase()), "{words} is missing in: {text}");
     }
-    assert!(!told.contains("Write: a.txt"), "that is known: {told}");
+    assert!(!text.contains("Write: a.txt"), "that is known: {text}");
     // The arbiter judges knowing of it.
     let question = asked[7].last_text();
     assert!(question.contains("Bash: echo one >> log"), "{question}");
@@ -231,7 +231,7 @@ fn what_a_repaired_session_had_announced_is_not_done_again() {
 }
 
 #[test]
-fn long_arguments_of_lost_calls_are_found_and_new_conversations_and_tasks_are_told() {
+fn long_arguments_of_lost_calls_are_found_and_reach_new_conversations_and_tasks() {
     // Nothing but the task is left: the arbiter is asked anew.
     let (ended, id) = damaged(|line| line.contains("ModelReplied"));
     let copy = repair(&ended, &id, &["Write: a.txt; Bash: echo one >> log"]);
@@ -241,8 +241,8 @@ fn long_arguments_of_lost_calls_are_found_and_new_conversations_and_tasks_are_to
     assert_eq!(code, Some(0), "{out}{err}");
     let asked = trial.server.asked();
     for question in &asked[..3] {
-        let told = question.json["messages"].to_string();
-        assert!(told.contains("Write: a.txt") && told.contains("Bash: echo one >> log"), "{told}");
+        let text = question.json["messages"].to_string();
+        assert!(text.contains("Write: a.txt") && text.contains("Bash: echo one >> log"), "{text}");
     }
     assert_eq!(trial.rawko(&["replay", &copy]).0, Some(0));
 }

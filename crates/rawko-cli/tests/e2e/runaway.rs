@@ -10,7 +10,7 @@ use crate::answers::{always, bash, call, complete, decide, report, select};
 use crate::trial::{Ended, Trial};
 
 /// No more executions in a row than this change neither the tree nor the plan.
-const MOST_FRUITLESS: u64 = 9;
+const MOST_WITHOUT_PROGRESS: u64 = 9;
 
 /// The run ends as limited, because nothing new came, and says what came again and again.
 #[track_caller]
@@ -28,11 +28,11 @@ fn stalled(server: ModelServer, words: &str) -> Ended {
 #[track_caller]
 fn check_arbiter(evaluate: &Answer) {
     let ended = stalled(always(select("developer"), evaluate.clone(), report("I think it is fine")), "");
-    assert!(ended.finish()["iterations"].as_u64().unwrap() <= MOST_FRUITLESS, "{}", ended.finish());
+    assert!(ended.finish()["iterations"].as_u64().unwrap() <= MOST_WITHOUT_PROGRESS, "{}", ended.finish());
     let started = ended.events_of("agent_started");
     assert!(started.iter().any(|event| event["agent"] != started[0]["agent"]), "{started:?}");
-    let told = |asked: &Asked| asked.last_text().contains("Going round in circles");
-    assert!(ended.trial.server.asked().iter().any(told), "the arbiter is told first");
+    let is_warned = |asked: &Asked| asked.last_text().contains("Going round in circles");
+    assert!(ended.trial.server.asked().iter().any(is_warned), "the arbiter is warned first");
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn two_agents_that_hand_over_to_each_other() {
         Who::Agent => report(&format!("it is the other one's turn, number {}", asked.number)),
     };
     let ended = stalled(ModelServer::start(behaviour), "");
-    assert!(ended.finish()["iterations"].as_u64().unwrap() <= MOST_FRUITLESS);
+    assert!(ended.finish()["iterations"].as_u64().unwrap() <= MOST_WITHOUT_PROGRESS);
 }
 
 /// An agent that never does anything but this.
@@ -80,9 +80,9 @@ fn check_agent(endless: &Answer, tool: &str) -> Ended {
         ended.events_of("tool_finished")
     );
     let asked = ended.trial.server.asked();
-    let told =
+    let is_warned =
         |asked: &Asked| asked.who() == Who::Agent && asked.last_text().contains("nothing changed in between");
-    assert!(asked.iter().any(told), "the agent is told first");
+    assert!(asked.iter().any(is_warned), "the agent is warned first");
     let decided = ended.events_of("decision_made");
     assert!(
         decided.iter().any(|decision| decision["source"] == "rule"),

@@ -1,4 +1,4 @@
-//! The operating system holds commands to their permissions.
+//! The operating system enforces the permissions of commands.
 #![cfg(target_os = "linux")]
 
 use serde_json::json;

@@ -65,7 +65,7 @@ fn a_refused_host_is_named_in_the_result() {
 }
 
 #[test]
-fn package_managers_are_told_what_to_ask_for() {
+fn a_refused_package_manager_says_what_to_ask_for() {
     if has("pip") {
         let command = "pip download --retries 0 --no-input -q rawko-there-is-none 2>&1 | tail -3; true";
         check(command, &[("pypi.org", PYPI)]);

@@ -1,4 +1,4 @@
-//! Servers that fail: what passes is lived through, what does not is said, and exits with 4.
+//! Servers that fail: a run survives faults that pass; it reports those that last, and exits with 4.
 
 use serde_json::json;
 use testkit::{Answer, Asked, Cut, Delivery, Framing, ModelServer, Say, Wire};
@@ -118,7 +118,7 @@ fn a_server_that_says_nothing() {
 }
 
 #[test]
-fn a_server_that_falls_silent_in_the_middle() {
+fn a_server_that_stops_sending_in_the_middle() {
     let stall = |_: &Asked| {
         let delivery = Delivery { cut: Some(Cut::Events(4)), stall: true, ..Delivery::default() };
         Answer::text("This sentence will never be finished.").delivered(delivery)
@@ -137,7 +137,7 @@ fn a_server_that_is_not_there() {
 }
 
 #[test]
-fn a_name_that_nobody_has() {
+fn a_name_without_an_address() {
     let trial = Trial::new(ModelServer::sequence([])).env("ANTHROPIC_BASE_URL", "http://nowhere.invalid");
     check_given_up(trial, "network_error", &["no connection to nowhere.invalid", "dns error"]);
 }
@@ -169,6 +169,6 @@ fn arguments_that_are_no_json_are_the_models_business() {
     let ended = Trial::new(ModelServer::sequence(answers)).run("Do it.");
     ended.exits(0);
     assert!(ended.results("Write")[0].1);
-    let told = ended.trial.server.asked()[2].last_text();
-    assert!(told.contains("JSON"), "{told}");
+    let text = ended.trial.server.asked()[2].last_text();
+    assert!(text.contains("JSON"), "{text}");
 }

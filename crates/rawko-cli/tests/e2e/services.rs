@@ -69,19 +69,19 @@ fn a_picture_that_the_service_refuses_all_the_same_is_left_out_and_named() {
         ended.exits(0);
         let warnings: Vec<String> =
             ended.events_of("warned").iter().map(|w| w["message"].to_string()).collect();
-        let told: Vec<&String> = warnings.iter().filter(|w| w.contains("asking again without")).collect();
-        assert_eq!(told.len(), 1, "{warnings:?}");
-        assert!(told[0].contains("`odd.png` (Read "), "{told:?}");
+        let retries: Vec<&String> = warnings.iter().filter(|w| w.contains("asking again without")).collect();
+        assert_eq!(retries.len(), 1, "{warnings:?}");
+        assert!(retries[0].contains("`odd.png` (Read "), "{retries:?}");
         assert_eq!(
-            told[0].contains("`fine.png`"),
+            retries[0].contains("`fine.png`"),
             wire == Wire::OpenAi,
-            "only one wire says which: {told:?}"
+            "only one wire says which: {retries:?}"
         );
     }
 }
 
 #[test]
-fn mistral_takes_a_whole_run_with_remarks_behind_tool_results() {
+fn mistral_takes_a_whole_run_with_remarks_after_tool_results() {
     let agent = json!({"name": "looker", "systemPrompt": "Look.", "tools": {"allowed": ["Glob"]}, "limits": {"maxIterations": 3}});
     let glob = || call("Glob", &json!({"pattern": "*"}));
     let server =

@@ -32,7 +32,7 @@ fn users(trial: &Trial, name: &str, text: &str) -> String {
 }
 
 /// The system prompt of the agent's first request.
-fn told(trial: &Trial) -> String {
+fn system_prompt(trial: &Trial) -> String {
     let asked = trial.server.asked();
     asked.iter().map(testkit::Asked::system).find(|system| system.contains("## How rawko works")).unwrap()
 }
@@ -69,7 +69,7 @@ fn a_skill_is_named_in_the_prompt_and_given_when_it_is_asked_for() {
     ]);
     let ended = trial.trusted().run("Greet Ada.");
     ended.exits(0);
-    let system = told(&ended.trial);
+    let system = system_prompt(&ended.trial);
     assert!(
         system.contains("- `greet`: Greets people. Use when somebody is to be greeted.\n- `mine`: My own.\n"),
         "{system}"
@@ -133,14 +133,14 @@ fn an_agent_has_the_skills_that_its_configuration_leaves_it() {
     let turns = [calls(&[("Skill", json!({"name": "greet"})), ("Skill", json!({"name": "other"}))])];
     let ended = other(Trial::new(developer(turns))).agent(&agent(json!(["other"]))).trusted().run("Work.");
     ended.exits(0);
-    let system = told(&ended.trial);
+    let system = system_prompt(&ended.trial);
     assert!(system.contains("- `other`: Other.") && !system.contains("`greet`"), "{system}");
     assert!(ended.stdout.contains("Other text.") && !ended.stdout.contains("# Greeting"), "{}", ended.stdout);
     assert!(ended.stdout.contains("You have no skill `greet`. You have: other."), "{}", ended.stdout);
 
     let ended = other(Trial::new(developer([]))).agent(&agent(json!(false))).trusted().run("Work.");
     ended.exits(0);
-    assert!(!told(&ended.trial).contains("## Skills") && !is_offered(&ended.trial));
+    assert!(!system_prompt(&ended.trial).contains("## Skills") && !is_offered(&ended.trial));
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn the_skills_of_a_folder_are_off_until_it_is_trusted_as_it_is() {
         trial.server = server();
         let (code, out, err) = trial.ask(&["run", "--output", "stream-json", "Greet."]);
         assert_eq!(code, Some(0), "{out}{err}");
-        (told(trial), format!("{out}{err}"))
+        (system_prompt(trial), format!("{out}{err}"))
     };
     let off = "this folder is not trusted, so its skills are not used";
 
@@ -235,7 +235,7 @@ fn claude_md_is_followed_where_there_is_no_agents_md_and_the_start_says_so() {
     };
     let ended = trial("Answer in rhyme. See @docs/style.md\n").trusted().run("Work.");
     ended.exits(0);
-    let system = told(&ended.trial);
+    let system = system_prompt(&ended.trial);
     assert!(
         system.contains("## Standing instructions of this project (CLAUDE.md)\nAnswer in rhyme."),
         "{system}"
@@ -244,13 +244,13 @@ fn claude_md_is_followed_where_there_is_no_agents_md_and_the_start_says_so() {
     assert!(ended.stdout.contains("imports are not followed"), "{}", ended.stdout);
 
     let ended = trial("Answer in rhyme.\n").run("Work.");
-    assert!(told(&ended.trial).contains("<data from=\"CLAUDE.md\">\n| Answer in rhyme."));
+    assert!(system_prompt(&ended.trial).contains("<data from=\"CLAUDE.md\">\n| Answer in rhyme."));
     let read = json!({"file": "CLAUDE.md", "asData": true});
     assert_eq!(ended.events_of("session_started")[0]["instructions"], read);
 
     let both = trial("Answer in rhyme.\n").file("AGENTS.md", "Answer in prose.\n").trusted().output("text");
     let ended = both.run("Work.");
-    let system = told(&ended.trial);
+    let system = system_prompt(&ended.trial);
     assert!(system.contains("(AGENTS.md)\nAnswer in prose.") && !system.contains("rhyme"), "{system}");
     assert!(ended.stderr.contains("agents follow AGENTS.md"), "{}", ended.stderr);
 }

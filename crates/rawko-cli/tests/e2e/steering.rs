@@ -139,8 +139,8 @@ fn background_jobs_end_with_a_reset() {
 }
 
 #[test]
-fn a_failing_run_is_told_the_way() {
-    let told = "> The greeting is in hello.txt.";
+fn a_failing_run_gets_the_way_from_the_user() {
+    let hint = "> The greeting is in hello.txt.";
     let mut turns = 0;
     let server = ModelServer::start(move |asked: &Asked| {
         let body = String::from_utf8_lossy(&asked.body).into_owned();
@@ -150,7 +150,7 @@ fn a_failing_run_is_told_the_way() {
                 complete("found")
             }
             Who::Evaluate => decide(json!({"decision": "RETRY", "reason": "not found"})),
-            Who::Agent if !body.contains(told) => bash(&format!("{WAIT}; cat greeting.txt")),
+            Who::Agent if !body.contains(hint) => bash(&format!("{WAIT}; cat greeting.txt")),
             Who::Agent => {
                 turns += 1;
                 if turns == 1 { bash("cat hello.txt") } else { report("found it") }
@@ -273,7 +273,7 @@ fn a_paused_run_without_anyone_ends_with_its_time() {
 }
 
 #[test]
-fn a_command_that_nobody_sealed_is_not_carried_out() {
+fn a_command_without_a_seal_is_not_carried_out() {
     let running = waiting_in(developer([bash(WAIT)]));
     let session = std::fs::read_dir(running.trial.project().join(".rawko/sessions")).unwrap().flatten();
     let folder = session.map(|entry| entry.path()).find(|path| path.is_dir()).unwrap().join("steering");

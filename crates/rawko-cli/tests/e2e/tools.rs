@@ -17,7 +17,7 @@ fn a_command_that_hangs_is_ended_by_its_own_time() {
     ended.exits(0);
     let (output, is_error) = ended.results("Bash").remove(0);
     assert!(is_error && output.contains("timed out") && output.contains("before"), "{output}");
-    assert!(ended.trial.server.asked()[2].last_text().contains("timed out"), "the model is told");
+    assert!(ended.trial.server.asked()[2].last_text().contains("timed out"), "the model learns of it");
     assert!(nothing_is_left(&ended.trial), "the command outlived its time");
 }
 
@@ -114,7 +114,7 @@ fn background_processes_end_with_their_call() {
 }
 
 #[test]
-fn an_edit_with_line_numbers_or_escapes_is_told_exactly_that() {
+fn an_edit_with_line_numbers_or_escapes_gets_exactly_that_reason() {
     let edit = |old: &str, new: &str| {
         call("Edit", &json!({"file_path": "a.rs", "old_string": old, "new_string": new}))
     };
@@ -126,11 +126,14 @@ fn an_edit_with_line_numbers_or_escapes_is_told_exactly_that() {
     ]);
     let ended = Trial::new(server).file("a.rs", "fn a() {\n    b();\n}\n").run("Edit it.");
     ended.exits(0);
-    let told = ended.results("Edit");
-    assert!(told[0].1 && told[0].0.contains("line numbers that Read shows"), "{told:?}");
-    assert!(told[0].0.contains("matches at line 1") && told[0].0.contains("new_string has line numbers too"));
-    assert!(told[1].1 && told[1].0.contains("a backslash and an n"), "{told:?}");
-    assert!(!told[2].1, "{told:?}");
+    let results = ended.results("Edit");
+    assert!(results[0].1 && results[0].0.contains("line numbers that Read shows"), "{results:?}");
+    assert!(
+        results[0].0.contains("matches at line 1")
+            && results[0].0.contains("new_string has line numbers too")
+    );
+    assert!(results[1].1 && results[1].0.contains("a backslash and an n"), "{results:?}");
+    assert!(!results[2].1, "{results:?}");
     let now = std::fs::read_to_string(ended.trial.project().join("a.rs")).unwrap();
     assert_eq!(now, "fn a() {\n    c();\n}\n", "nothing was corrected, and the last edit was made");
 }

@@ -193,7 +193,7 @@ impl Trial {
     }
 
     /// The binary with this trial's variables, without the address of a server.
-    pub(crate) fn asked_by_nobody(&self) -> Command {
+    pub(crate) fn unattended_command(&self) -> Command {
         let mut command = self.command(&[]);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         command

@@ -60,7 +60,7 @@ fn nothing_that_was_found_runs_for_a_run_that_only_read() {
 }
 
 #[test]
-fn a_failure_is_told_and_mended() {
+fn a_failure_is_reported_and_mended() {
     let server = ModelServer::sequence([
         select("developer"),
         bash("echo broken > out"),
@@ -77,8 +77,8 @@ fn a_failure_is_told_and_mended() {
     // When each execution ended, and for the COMPLETE after the failure.
     check(&ended, "verified", 3);
     let asked = ended.trial.server.asked();
-    let told = asked.iter().filter(|asked| asked.who() == Who::Select).nth(1).unwrap();
-    let text = told.last_text();
+    let selection = asked.iter().filter(|asked| asked.who() == Who::Select).nth(1).unwrap();
+    let text = selection.last_text();
     assert!(text.contains("no-FIX-seen") && text.contains("exited with 7"), "{text}");
 }
 
@@ -107,7 +107,7 @@ fn work_that_never_passes_is_tried_again_and_given_up() {
     let finish = ended.finish();
     ended.exits(1);
     assert_eq!(finish["iterations"], 6);
-    // When each execution ended, also the last, which was stopped because it brought nothing, and for each COMPLETE.
+    // When each execution ended, also the last, which was stopped because it changed nothing, and for each COMPLETE.
     check(&ended, "failed", 12);
     assert!(finish["error"]["message"].as_str().unwrap().contains("still wrong"), "{finish}");
 }
@@ -134,7 +134,7 @@ fn every_complete_is_proven_anew() {
     check(&ended, "verified", 4);
 }
 
-/// A job that an agent left running cannot write behind the commands' back.
+/// A job that an agent left running cannot write while the commands run.
 #[test]
 fn jobs_in_the_background_end_before_the_tree_is_proven() {
     let job = "while [ ! -e ../marks/proven ]; do sleep 0.005; done; echo BAD > out";
@@ -195,7 +195,7 @@ fn without_a_command_it_is_a_claim() {
 }
 
 #[test]
-fn what_the_project_is_made_of_tells_the_command() {
+fn the_projects_files_decide_the_command() {
     let trial = Trial::new(developer([bash("touch made")]))
         .file("Makefile", "all:\ntest:\n\ttrue\n")
         .file("bin/make", "#!/bin/sh\necho made \"$1\"\n");
@@ -294,7 +294,7 @@ fn a_run_that_is_killed_while_it_verifies_verifies_on_resume() {
 }
 
 #[test]
-fn a_resume_can_be_told_what_verifies() {
+fn a_resume_can_name_what_verifies() {
     for (arguments, code, status) in [
         (&["--no-verify"][..], 0, "claimed"),
         (&["--no-verify", "--require-verified"], 1, "claimed"),
@@ -312,7 +312,7 @@ fn a_resume_can_be_told_what_verifies() {
 }
 
 #[test]
-fn what_a_command_of_an_agent_changed_is_told_to_the_arbiter() {
+fn the_arbiter_sees_what_a_command_of_an_agent_changed() {
     let ended =
         Trial::new(developer([bash("mkdir made && printf 'a\\nb\\n' > made/new.txt && echo two > old.txt")]))
             .file("old.txt", "one\n")
@@ -344,8 +344,8 @@ fn a_red_check_stands_against_complete_although_nothing_verifies() {
     ended.exits(0);
     check(&ended, "claimed", 0);
     let asked = ended.trial.server.asked();
-    let told = asked.iter().filter(|asked| asked.who() == Who::Select).nth(1).unwrap();
-    assert!(told.last_text().contains("the last check was red"), "{}", told.last_text());
+    let selection = asked.iter().filter(|asked| asked.who() == Who::Select).nth(1).unwrap();
+    assert!(selection.last_text().contains("the last check was red"), "{}", selection.last_text());
 }
 
 #[test]
@@ -373,7 +373,7 @@ fn a_rejection_goes_to_the_developer_although_the_commands_pass() {
     ended.exits(0);
     check(&ended, "verified", 2);
     let asked = ended.trial.server.asked();
-    let told = asked.iter().filter(|asked| asked.who() == Who::Select).nth(1).unwrap();
-    let text = told.last_text();
+    let selection = asked.iter().filter(|asked| asked.who() == Who::Select).nth(1).unwrap();
+    let text = selection.last_text();
     assert!(text.contains("reviewer rejected the work") && text.contains("DATA-X"), "{text}");
 }

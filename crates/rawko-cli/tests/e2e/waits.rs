@@ -47,13 +47,13 @@ fn now() -> Timestamp {
 }
 
 #[test]
-fn a_wait_for_a_provider_is_told_with_its_end() {
+fn a_wait_for_a_provider_is_reported_with_its_end() {
     let begun = now();
     let ended = a_second().run("Do it.");
     ended.exits(0);
     let wait = check_wait(&ended, begun, Duration::from_secs(1));
     assert!(wait["message"].as_str().unwrap().contains("Too many requests"), "{wait}");
-    assert_eq!(ended.events_of("warned"), Vec::<Value>::new(), "it is told once");
+    assert_eq!(ended.events_of("warned"), Vec::<Value>::new(), "it is reported once");
 }
 
 /// Ends with 130, long before the wait would have.
@@ -78,7 +78,7 @@ fn ctrl_c_ends_a_wait_for_a_provider_at_once() {
 }
 
 #[test]
-fn a_wait_that_is_longer_than_the_provider_waits_is_the_machines_and_told_too() {
+fn a_wait_that_is_longer_than_the_provider_waits_is_the_machines_and_reported_too() {
     let begun = now();
     let running = Trial::new(ten_minutes()).start("Wait.");
     running.wait_for_event("waiting");
@@ -99,7 +99,7 @@ fn a_wait_that_is_longer_than_the_provider_waits_is_the_machines_and_told_too() 
 }
 
 #[test]
-fn the_machines_own_backoff_is_told() {
+fn the_machines_own_backoff_is_reported() {
     let server = ModelServer::start(|_| Answer::overloaded());
     let trial =
         Trial::new(server).retry(json!({"maxAttempts": 1})).env("RAWKO_MAX_CONSECUTIVE_FAILURES", "2");
@@ -110,7 +110,7 @@ fn the_machines_own_backoff_is_told() {
     assert_eq!((&wait["reason"], &wait["afterMs"]), (&json!("overloaded"), &json!(1_000)), "{wait}");
 }
 
-/// Whether `text` tells the wait, in the time zone that is five hours and three quarters ahead of UTC.
+/// Whether `text` reports the wait, in the time zone that is five hours and three quarters ahead of UTC.
 #[track_caller]
 fn check_line(text: &str, begun: Timestamp) {
     let line = text.lines().find(|line| line.starts_with("waiting: ")).unwrap_or_else(|| panic!("{text}"));
@@ -132,7 +132,7 @@ fn a_wait_is_a_line_of_text_with_the_local_time() {
 }
 
 #[test]
-fn a_wait_is_told_beside_the_json_and_the_json_stays_one_object() {
+fn a_wait_is_reported_beside_the_json_and_the_json_stays_one_object() {
     let begun = now();
     let ended = a_second().env("TZ", "ABC-5:45").output("json").run("Do it.");
     ended.exits(0);
@@ -141,7 +141,7 @@ fn a_wait_is_told_beside_the_json_and_the_json_stays_one_object() {
 }
 
 #[test]
-fn whoever_wants_it_quiet_is_told_of_no_wait() {
+fn quiet_reports_no_wait() {
     for form in ["json", "text"] {
         let ended = a_second().output(form).args(&["--quiet"]).run("Do it.");
         ended.exits(0);
@@ -150,7 +150,7 @@ fn whoever_wants_it_quiet_is_told_of_no_wait() {
 }
 
 #[test]
-fn a_wait_is_told_when_it_begins_and_not_when_it_is_over() {
+fn a_wait_is_reported_when_it_begins_and_not_when_it_is_over() {
     let running = patient(Trial::new(ten_minutes())).output("text").start("Wait.");
     running.wait_until("the line", || running.err().contains("waiting: for claude until "));
     check_ctrl_c(running);

@@ -246,7 +246,7 @@ fn a_searxng_instance_is_asked() {
 }
 
 #[test]
-fn an_instance_that_does_not_answer_in_json_is_told_with_what_to_do() {
+fn an_instance_that_does_not_answer_in_json_is_reported_with_what_to_do() {
     let site =
         Site::start(|_| ("403 FORBIDDEN\r\nContent-Type: text/html".to_owned(), "<p>no</p>".to_owned()));
     let ended = searched(&site, json!({"searxng": site.url("")}), &[]);
@@ -281,7 +281,7 @@ fn braves_search_is_asked_with_its_key_which_stays_hidden() {
 }
 
 #[test]
-fn a_key_that_is_missing_is_told_before_anything_is_asked() {
+fn a_missing_key_is_reported_before_anything_is_asked() {
     let trial = Trial::new(developer([])).user_config("/web/search/brave/apiKeyEnv", json!("MY_SEARCH"));
     let (code, _, stderr) = trial.ask(&["run", "Find it."]);
     assert_ne!(code, Some(0));

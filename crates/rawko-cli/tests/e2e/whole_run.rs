@@ -56,11 +56,7 @@ fn check(wire: Wire) {
     assert_eq!(finish["filesModified"], json!(["calc.sh"]));
     let diff = ended.trial.git(&["diff", "--unified=0"]);
     assert!(diff.contains("-  echo $(($1 - $2))") && diff.contains("+  echo $(($1 + $2))"), "{diff}");
-    assert_eq!(
-        ended.trial.git(&["status", "--porcelain"]).trim(),
-        "M calc.sh",
-        "nothing else is left behind"
-    );
+    assert_eq!(ended.trial.git(&["status", "--porcelain"]).trim(), "M calc.sh", "nothing else is left");
 
     let agents: Vec<_> =
         ended.events_of("agent_started").into_iter().map(|event| event["agent"].clone()).collect();
@@ -100,7 +96,7 @@ fn four_agents_make_a_suite_pass_over_responses() {
 }
 
 #[test]
-fn people_are_told_what_happened_and_what_to_do_next() {
+fn people_read_what_happened_and_what_to_do_next() {
     let ended = Trial::new(ModelServer::sequence(scenario()))
         .file("calc.sh", BROKEN)
         .file("tests/run.sh", SUITE)

@@ -108,12 +108,12 @@ fn another_memory_leaves_the_prefix_and_its_breakpoint_alone() {
     let prefix = body[..end].trim_end_matches([',', ']']).to_owned();
     assert!(prefix.ends_with("\"cache_control\":{\"type\":\"ephemeral\"}}"), "{prefix}");
     for memory in ["It is 7070.", "It is 8080, and that is a longer story."] {
-        let told = first_request(Wire::Claude, Some(memory));
-        let blocks = told.json["system"].as_array().unwrap();
+        let request = first_request(Wire::Claude, Some(memory));
+        let blocks = request.json["system"].as_array().unwrap();
         assert_eq!((blocks.len(), &blocks[0]), (2, &stable[0]));
         assert!(blocks[1]["text"].as_str().unwrap().contains(memory), "{}", blocks[1]);
         assert_eq!(blocks[1]["cache_control"], json!({"type": "ephemeral"}));
-        assert!(told.body.starts_with(prefix.as_bytes()), "{}", String::from_utf8_lossy(&told.body));
+        assert!(request.body.starts_with(prefix.as_bytes()), "{}", String::from_utf8_lossy(&request.body));
         // The same text, in one message, where the provider finds the common prefix by itself.
         let other = first_request(Wire::OpenAi, Some(memory));
         let whole: String = blocks.iter().filter_map(|block| block["text"].as_str()).collect();

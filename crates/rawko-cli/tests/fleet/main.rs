@@ -229,7 +229,7 @@ fn two_servers_do_not_share_their_data() {
 }
 
 #[test]
-fn a_server_behind_tls_takes_those_whose_certificate_it_knows() {
+fn a_server_with_tls_takes_those_whose_certificate_it_knows() {
     let Some(desk) = Desk::new() else { return };
     let port = TlsPort::for_known_clients(desk.engine.address().parse().unwrap(), "localhost");
     let (certificate, key) = port.client.clone();

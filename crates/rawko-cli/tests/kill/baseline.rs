@@ -69,7 +69,7 @@ impl Baseline {
         &self.journal.records[..count.min(self.journal.records.len())]
     }
 
-    /// What the last of so many records tells. A kill after another record of this kind proves the same.
+    /// What the last of so many records says. A kill after another record of this kind proves the same.
     pub(crate) fn kind(&self, count: usize) -> String {
         let records = self.records(count);
         match records.last().expect("there is a record") {

@@ -53,8 +53,8 @@ pub(crate) fn check(what: &str, ended: Option<&Said>, world: &World, baseline: &
     lost.len()
 }
 
-/// Holds every effect to one answer at most and every change to one beginning, and gives the script's changes that were
-/// lost, and those that the model made sure of.
+/// Checks that every effect has one answer at most and every change one beginning, and gives the script's changes that
+/// were lost, and those that the model made sure of.
 #[track_caller]
 fn answers(what: &str, records: &[rawko::journal::Record]) -> (BTreeSet<String>, BTreeSet<String>) {
     let mut answered = BTreeSet::new();

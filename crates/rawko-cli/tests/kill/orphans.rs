@@ -1,5 +1,5 @@
 //! What becomes of a command when the rawko that started it is killed: it must not go on for ever, and above all not
-//! change anything any more behind the back of the run that is taken up.
+//! change anything any more under the run that is taken up.
 
 use std::time::{Duration, Instant};
 
@@ -38,7 +38,7 @@ fn a_command_does_not_outlive_a_killed_rawko() {
     }
     let left = workers(&world);
     for (pid, _) in &left {
-        // Whatever the result of this test, nothing is left behind.
+        // Whatever the result of this test, nothing is left.
         world.shell(&format!("kill -KILL {pid}"));
     }
     assert!(left.is_empty(), "they outlived it: {left:?}");
@@ -47,8 +47,8 @@ fn a_command_does_not_outlive_a_killed_rawko() {
     let ended = world.resume(&server).end();
     assert_eq!(ended.code, Some(0), "{}{}", ended.out, ended.err);
     assert_eq!(world.replay().code, Some(0));
-    let told = requests::bodies(&server, &world).iter().filter(|body| body.tells_of_unknown()).count();
-    assert!(told > 0, "the agent was not told that the outcome is unknown");
+    let informed = requests::bodies(&server, &world).iter().filter(|body| body.reports_unknown()).count();
+    assert!(informed > 0, "the agent does not learn that the outcome is unknown");
 }
 
 #[test]

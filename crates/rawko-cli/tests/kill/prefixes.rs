@@ -22,7 +22,7 @@ struct Case {
 }
 
 #[test]
-fn a_run_killed_behind_any_record_ends_as_if_nobody_had_killed_it() {
+fn a_run_killed_after_any_record_ends_like_one_that_was_not_killed() {
     let baseline = Baseline::of(Script::twelve_turns());
     let all = baseline.journal.records.len();
     assert!(all > 60, "a run of twelve turns has more records: {all}");

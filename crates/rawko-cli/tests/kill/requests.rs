@@ -45,7 +45,7 @@ impl Body {
     }
 
     /// Whether it tells the agent of an unknown outcome.
-    pub(crate) fn tells_of_unknown(&self) -> bool {
+    pub(crate) fn reports_unknown(&self) -> bool {
         let json: Value = serde_json::from_str(&self.0).unwrap();
         let messages = json["messages"].as_array().cloned().unwrap_or_default();
         messages.iter().flat_map(blocks).any(|block| is_unknown(&block))
@@ -105,9 +105,9 @@ pub(crate) fn check(what: &str, asked: &[Body], baseline: &Baseline, first: usiz
         before = Some(body);
         let (conversation, other) =
             expected.next().unwrap_or_else(|| panic!("{what}: one question more: {}", body.end()));
-        if body.tells_of_unknown() {
+        if body.reports_unknown() {
             let (own, others) = (body.but_for_unknown(other), other.but_for_unknown(body));
-            same(&format!("{what}: told of unknown outcomes"), &own.to_string(), &others.to_string());
+            same(&format!("{what}: reports of unknown outcomes"), &own.to_string(), &others.to_string());
             return;
         }
         if *conversation <= opened {

@@ -232,8 +232,8 @@ impl Said {
         let mut said = Self::default();
         if let Some(first) = messages.first() {
             let text = first["content"].to_string();
-            let is_told = |n: &usize| text.contains(&format!("(iteration {n})"));
-            said.executions = (before + 1..).take_while(is_told).count();
+            let is_reported = |n: &usize| text.contains(&format!("(iteration {n})"));
+            said.executions = (before + 1..).take_while(is_reported).count();
         }
         for message in &messages {
             if message["role"] == "assistant" {

@@ -156,7 +156,7 @@ fn a_rewind_that_is_killed_is_completed_or_undone_by_the_next() {
     let is_there = |name: &str| bench.project().join(name).symlink_metadata().is_ok();
     for (kill, instant) in instants(whole).enumerate() {
         let (arguments, found) = if at_end { (&to, &after) } else { (&back, &before) };
-        // In turn: at any instant, and when some files have been removed or brought back.
+        // In turn: at any instant, and when some files have been removed or restored.
         match kill % 4 {
             0 | 1 => bench.kill_after(instant, arguments),
             2 => bench.kill_when(|| is_there(&format!("made/{}", 110 - 8 * kill)) != at_end, arguments),

@@ -19,7 +19,7 @@ fn damaged(seq: usize) -> (Bench, String, Vec<u8>) {
 }
 
 #[test]
-fn damage_in_the_middle_is_told_repaired_and_resumed() {
+fn damage_in_the_middle_is_reported_repaired_and_resumed() {
     let (bench, id, bytes) = damaged(6);
     let path = bench.journal_path();
     for command in [&["sessions", "show", &id][..], &["sessions", "export", &id], &["resume", &id]] {

@@ -213,7 +213,7 @@ fn the_lines_of_a_file_are_exported_without_the_secrets_in_them() {
 }
 
 #[test]
-fn a_list_tells_of_each_session() {
+fn a_list_shows_each_session() {
     let bench = Bench::new(&short());
     bench.rawko(&["sessions", "list"]).check(0, &["no sessions yet"]);
     bench.rawko(&["run", "--quiet", "Do it."]).check(0, &[]);

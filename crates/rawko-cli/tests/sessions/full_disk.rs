@@ -57,7 +57,7 @@ fn check(folder: &Path) {
     assert!(!names.iter().any(|name| name == "new"), "{names:?}");
 }
 
-/// What tells the programs of one test from those of all others.
+/// What distinguishes the programs of one test from those of all others.
 fn mark(test: u32) -> String {
     format!("{test}{}", std::process::id())
 }

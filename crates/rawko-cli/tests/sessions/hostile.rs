@@ -1,4 +1,4 @@
-//! Folders that are made to hold rawko up: it ends in time, with a bounded memory, and says what it passed over.
+//! Folders that are made to delay rawko: it ends in time, with bounded memory, and says what it skipped.
 
 use std::time::{Duration, Instant};
 

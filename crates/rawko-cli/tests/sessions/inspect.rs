@@ -102,5 +102,5 @@ fn the_browser_gets_the_address_by_a_file_of_the_users_own() {
     assert!(!arguments.contains(&token), "every user of the machine reads arguments: {arguments}");
     assert!(rest.starts_with("600\n") && rest.contains(&token), "{rest}");
     assert_eq!(inspector.stop(), Some(0));
-    assert!(!std::path::Path::new(arguments).exists(), "{arguments} is left behind");
+    assert!(!std::path::Path::new(arguments).exists(), "{arguments} is left");
 }

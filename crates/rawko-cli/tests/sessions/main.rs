@@ -1,4 +1,5 @@
-//! `rawko sessions` and what befalls sessions on a real disk, with the real binary; the model's answers are scripted.
+//! `rawko sessions` and what happens to sessions on a real disk, with the real binary; the model's answers are
+//! scripted.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

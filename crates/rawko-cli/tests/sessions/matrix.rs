@@ -275,7 +275,7 @@ fn with_an_older_session_that_has_ended() {
 
 /// A repaired copy takes the place of the damaged session, also once it has ended.
 #[test]
-fn a_damaged_session_that_was_repaired_stands_in_nobodys_way() {
+fn a_damaged_session_that_was_repaired_stands_in_no_ones_way() {
     let world = World::new(Some(8));
     world.cut(8);
     world.change(|text| text.replacen("I write.", "I wrote.", 1));

@@ -1,4 +1,4 @@
-//! Two sessions in a project, of which the newest can be brought into many states.
+//! Two sessions in a project, of which the newest can be put into many states.
 
 use std::path::{Path, PathBuf};
 

@@ -101,7 +101,7 @@ impl Process {
     #[track_caller]
     pub(crate) fn end(mut self) -> Said {
         let mut status = None;
-        // A process that it leaves behind may keep its output open.
+        // A process that it leaves may keep its output open.
         while status.is_none() || !self.is_silent() {
             assert!(
                 Instant::now() < self.deadline,

@@ -173,7 +173,7 @@ pub struct BashFilter {
     /// Programs that may run; absent: every one; an empty list: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed_commands: Option<Vec<String>>,
-    /// Texts that refuse a command wherever they occur in it. Wins over `allowedCommands`.
+    /// Regular expressions that refuse a command wherever they match in it. Wins over `allowedCommands`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub blocked_patterns: Vec<String>,
 }

@@ -37,18 +37,18 @@ pub(crate) struct Asker {
     pub(crate) project: PathBuf,
     /// The session's folder.
     pub(crate) folder: PathBuf,
-    /// Knows the user's answers from others; absent where the user has no key.
+    /// Recognises the user's own answers; absent where the user has no key.
     pub(crate) sealer: Option<Sealer>,
     /// Who answers in this process, and what they are called.
     pub(crate) person: Option<(String, Approver)>,
-    /// Whether nobody is there: then nobody is waited for.
+    /// Whether the run is unattended: then it waits for no one.
     pub(crate) unattended: bool,
 }
 
 impl Asker {
     /// Waits for the first answer, until the question's time is up.
     pub(crate) async fn ask(&self, question: ApprovalQuestion) -> Approval {
-        // While nobody ran the session, somebody may have answered.
+        // While no process ran the session, the user may have answered.
         if let Some(approval) = self.answer_left(&question) {
             return approval;
         }
@@ -72,7 +72,7 @@ impl Asker {
         }
     }
 
-    /// Asks in this process. Where nobody answers here, somebody else may.
+    /// Asks in this process. Without an answer here, another process may give one.
     async fn ask_here(&self, question: ApprovalQuestion) -> Approval {
         if let Some((by, person)) = &self.person {
             let answer = AssertUnwindSafe(async { person(question).await }).catch_unwind().await;
@@ -141,7 +141,7 @@ pub fn waiting_sessions(store: &SessionStore) -> Result<Vec<WaitingSession>, Err
         .collect())
 }
 
-/// The question that the session `id` waits with, if it does.
+/// The question that the session `id` waits for, if any.
 ///
 /// # Errors
 /// [`Error::Journal`] if there is no such session, or it cannot be read.
@@ -150,8 +150,8 @@ pub fn open_question(store: &SessionStore, id: &str) -> Result<Option<ApprovalQu
     Ok(fold(&journal).session.open_question().map(|(_, question)| question.clone()))
 }
 
-/// Answers the question that the session `id` waits with. `call` is the beginning of the digest of the question that is
-/// meant, if the caller knows it. Gives the question and the session's id.
+/// Answers the question that the session `id` waits for. `call` is the beginning of that question's digest, if the
+/// caller knows it. Returns the question and the session's id.
 ///
 /// # Errors
 /// [`Error::Setup`] if no question waits, another one does, its time is over, or the answer cannot be left there;
@@ -279,11 +279,11 @@ mod tests {
         let breaks: Approver = Arc::new(|_| panic!("a fault of the program"));
         let broken = Asker { person: Some(("program".to_owned(), breaks)), ..place.asker() };
         assert_eq!(broken.ask(soon()).await, Approval::Expired);
-        let nobody = Asker { sealer: None, ..place.asker() };
-        assert_eq!(nobody.ask(soon()).await, Approval::Unattended);
+        let without_key = Asker { sealer: None, ..place.asker() };
+        assert_eq!(without_key.ask(soon()).await, Approval::Unattended);
         let unattended = Asker { unattended: true, ..place.asker() };
         assert_eq!(unattended.ask(question(u64::MAX)).await, Approval::Unattended);
-        // Of an answer that was left before, nobody is asked.
+        // If an answer was left before, no one is asked.
         place.leave(&place.sealer(), "s", "/p", "d1", 5);
         assert_eq!(with(Some(false)).ask(soon()).await, approval(true, BY_COMMAND));
         assert_eq!(unattended.ask(soon()).await, approval(true, BY_COMMAND));

@@ -1,8 +1,9 @@
-//! Which sessions run in the same folder at this moment. Two of them change the same files, so neither knows whose change a
-//! verification has judged: a run begins only where no other runs, unless its user says so. Then both record it.
+//! Finds the sessions that run in the same folder now. Two of them would change the same files, and neither could know
+//! whose change a verification judged. So a run begins only if no other runs there, unless its user says so; then both
+//! record it.
 //!
-//! What runs is known by the locks of the sessions (ADR 18), which end with their processes, and by the file beside each
-//! journal that names process, folder and task. There is no further lock that could be left behind.
+//! What runs is known by the locks of the sessions (ADR 18), which end with their processes, and by the file beside
+//! each journal that names process, folder and task. There is no other lock that could be left over.
 
 use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
@@ -14,7 +15,7 @@ use rawko_core::Timestamp;
 use crate::channel::holder::RunningProcess;
 use crate::journal::{BeginningGuard, JournalError, SessionStore, is_held};
 
-/// File beside a journal in which others enter themselves that run in the same folder.
+/// File beside a journal in which other sessions in the same folder enter themselves.
 const FILE_NAME: &str = "beside";
 /// The most bytes of it that are read.
 const LONGEST: u64 = 64 * 1024;
@@ -61,7 +62,7 @@ impl StartPermit {
     }
 }
 
-/// The sessions that run in `folder`, but for `own`.
+/// The sessions that run in `folder`, except `own`.
 ///
 /// # Errors
 /// If the sessions cannot be listed.
@@ -95,12 +96,12 @@ pub(crate) struct Neighbours {
 }
 
 impl Neighbours {
-    /// Enters the session of this journal at those that run already, and takes up who enters itself here.
+    /// Enters the session of this journal beside those that run already, and reads who enters itself here.
     pub(crate) fn of(journal: &Path, session: &str, running: &[String]) -> Self {
         let folder = journal.parent().unwrap_or(Path::new("."));
         for other in running {
             let file = folder.with_file_name(other).join(FILE_NAME);
-            // Where it cannot be written, this session says it alone.
+            // If it cannot be written, only this session records the other.
             let _ = append(&file, session);
         }
         let file = folder.join(FILE_NAME);
@@ -165,7 +166,7 @@ mod tests {
         assert_eq!(first.new_ones(), [""; 0], "it was of an earlier process");
         let second = Neighbours::of(&journal(two), two, &[one.to_owned()]);
         assert_eq!(first.new_ones(), [two]);
-        assert_eq!(first.new_ones(), [""; 0], "it is told once");
+        assert_eq!(first.new_ones(), [""; 0], "it is reported once");
         append(&first.file, "no id\nat all").unwrap();
         assert_eq!(first.new_ones(), [""; 0]);
         drop((first, second));

@@ -1,4 +1,4 @@
-//! Steers a run from the program that carries it. Another process does the same through the session's folder: see
+//! Steers a run from the program that started it. Another process does the same through the session's folder: see
 //! `steering.rs`.
 
 use rawko_core::session::{Event, Override};
@@ -30,8 +30,8 @@ pub(crate) type Signals = UnboundedSender<DriverMessage>;
 
 /// Steers and stops a run. Cheap to clone; without effect once the run is over.
 ///
-/// Each command is journaled as an event, so that a replay of the session shows it and a resumed session knows it. What a
-/// command has no meaning for in the present state is ignored; [`RunEvent::Note`](crate::RunEvent::Note) with
+/// Each command is journaled as an event, so that a replay of the session shows it and a resumed session knows it. A
+/// command that has no meaning in the present state is ignored; [`RunEvent::Note`](crate::RunEvent::Note) with
 /// [`Note::Steered`](crate::Note::Steered) says why, and so does the [`SteerReply`].
 ///
 /// ```no_run
@@ -98,7 +98,7 @@ impl RunControl {
         self.steer(Override::Reset)
     }
 
-    /// Tells the agent that works something, with its next model request; if none works, the next one is told. The arbiter
+    /// Gives a message to the working agent with its next model request; if none works, to the next one. The arbiter
     /// is shown it too, and a task is not complete before an agent has read it.
     pub fn say(&self, text: &str) -> SteerReply {
         self.steer(Override::Say { text: text.to_owned() })
@@ -113,7 +113,7 @@ impl RunControl {
     }
 }
 
-/// Tells what became of a command. Dropping it changes nothing.
+/// Says what became of a command. Dropping it changes nothing.
 #[derive(Debug)]
 pub struct SteerReply(oneshot::Receiver<Steered>);
 

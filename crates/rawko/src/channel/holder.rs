@@ -75,7 +75,7 @@ pub(crate) struct RunningProcess {
     pid: u32,
     /// Its start time, as the system reports it. It differs between two processes with the same id.
     started: String,
-    /// What all of its commands carry that no sandbox confines, where the system has such a thing.
+    /// A mark that all of its commands outside a sandbox carry, where the system has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     mark: Option<u64>,
     /// The folder that is held for as long as one of its confined commands lives.
@@ -125,7 +125,7 @@ impl RunningProcess {
         self.since
     }
 
-    /// Whether it has not ended. One that only waits to be reaped has.
+    /// Whether it still runs. A process that only waits to be reaped does not.
     fn is_alive(&self) -> bool {
         !is_zombie(self.pid) && started(self.pid).as_ref() == Some(&self.started)
     }

@@ -64,7 +64,7 @@ impl<T: LeftContent> Left<T> {
         (left.seal == left.sealed(sealer, to)).then_some(left)
     }
 
-    /// Leaves it as a file of this name, whole or not at all, for the user's eyes only.
+    /// Leaves it as a file of this name that only the user can read, whole or not at all.
     pub(crate) fn leave(&self, folder: &Path, name: &str, existing: Existing) -> io::Result<()> {
         create_private_dir(folder)?;
         write_whole(&folder.join(name), &serde_json::to_vec(self)?, 0o600, existing)

@@ -90,7 +90,7 @@ impl Mailbox {
             return Vec::new();
         }
         let entries = std::fs::read_dir(&self.folder).into_iter().flatten().flatten();
-        // Any other file is none of a sender's, or is being written.
+        // Any other file is no command, or is being written.
         let names = entries.map(|entry| entry.file_name());
         let is_request = |name: &std::ffi::OsString| name.to_str().is_some_and(session_id::is_id);
         let mut names: Vec<_> = names.filter(is_request).take(MOST_FILES).collect();

@@ -159,12 +159,12 @@ mod tests {
                     :100644 000000 a 0 D\0gone.bin\0:100644 120000 a b T\0link\0\
                     3\t1\ta b\0-\t-\tnew\xff\x002\t0\t\0old\0moved\0-\t-\tgone.bin\x001\t1\tlink\0";
         let changes = parse(raw);
-        let told: Vec<_> = changes
+        let parsed: Vec<_> = changes
             .iter()
             .map(|change| (change.path.as_str(), change.kind, change.added, change.removed))
             .collect();
         assert_eq!(
-            told,
+            parsed,
             [
                 ("a b", ChangeKind::Modified, Some(3), Some(1)),
                 ("new\u{fffd}", ChangeKind::Added, None, None),

@@ -1,4 +1,4 @@
-//! What an execution has changed survives a power cut, before a record says that it is done.
+//! Makes an execution's changes survive a power cut before a record says that it is done.
 //!
 //! The whole file system is synced, not one file after another: agents decide what is at a path, and what was written is not
 //! only in files that are compared (folders, commits of an agent). Git syncs kept trees itself: its repository may be on
@@ -15,8 +15,8 @@ use super::Checkpoints;
 const PATIENCE: Duration = Duration::from_secs(3);
 
 impl Checkpoints {
-    /// Has what was written to the file system of the project reach the disk, in [`PATIENCE`] or later. A failure is not
-    /// reported: the files are no worse off than without this.
+    /// Syncs the file system of the project, and waits for that no longer than [`PATIENCE`]. A failure is not reported:
+    /// the files are no worse off than without this.
     pub(crate) fn make_durable(&self) {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let Ok(folder) = rustix::fs::open(&self.project, flags, Mode::empty()) else { return };

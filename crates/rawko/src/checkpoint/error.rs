@@ -1,4 +1,4 @@
-//! Why a tree could not be kept, compared or brought back.
+//! Why a tree could not be kept, compared or restored.
 
 use std::path::{Path, PathBuf};
 

@@ -55,7 +55,7 @@ impl Gaps {
                     let is_unclear = messages.get(&left.id).is_some_and(|message| message.killed);
                     gaps.push(Gap { left: before, found, is_unclear });
                 }
-                // A tree that is lost tells nothing.
+                // A tree that is lost says nothing.
                 Err(CheckpointError::Gone { .. }) => {}
                 Err(error) => return Err(error),
             }

@@ -1,8 +1,8 @@
 //! Who changed what since a tree was kept: the session's executions and rewinds, or someone else.
 //!
 //! Kept trees are in the order in which they were kept. An execution's changes are the difference between the tree
-//! before it and the tree after it. Changes between two executions are someone else's. A rewind leaves what it found,
-//! or what it was to bring back: that holds for one that was killed, too.
+//! before it and the tree after it. Changes between two executions are someone else's. After a rewind, even a killed
+//! one, a file is as the rewind found it or as it was to restore it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -28,7 +28,7 @@ pub(super) struct WholeTree {
 }
 
 impl WholeTree {
-    /// A kept tree, of which `message` tells what git did not keep.
+    /// A kept tree; `message` says what git did not keep of it.
     pub(super) fn of(mut entries: Snapshot, message: &CommitMessage) -> Self {
         if let Some(modes) = &message.modes {
             for (path, entry) in entries.iter_mut().filter(|(_, entry)| entry.kind != TreeEntryKind::Link) {
@@ -104,7 +104,7 @@ enum After {
     /// This.
     Tree(WholeTree),
     /// What was there before, or what this tree has.
-    Brought(WholeTree),
+    Restored(WholeTree),
     /// This tree when the session was last seen working, before it was killed. Who made the changes that the next
     /// session found is not known.
     Killed(WholeTree),
@@ -125,7 +125,7 @@ impl History {
         last_sign: Option<u64>,
     ) -> Result<Self, CheckpointError> {
         let messages = store.messages(kept)?;
-        // Rewinds bring the same trees back again and again.
+        // Rewinds restore the same trees again and again.
         let mut known: BTreeMap<String, WholeTree> = BTreeMap::new();
         let mut tree = |id: &str| {
             if let Some(known) = known.get(id) {
@@ -154,7 +154,7 @@ impl History {
                 (seen, next.map_or(After::Unknown, |_| After::Next))
             };
             let after = match seen.map(&mut tree).map_or(Ok(None), unless_gone)? {
-                Some(tree) if kept.name.starts_with(REWIND) => After::Brought(tree),
+                Some(tree) if kept.name.starts_with(REWIND) => After::Restored(tree),
                 Some(tree) if seen.is_some_and(|id| messages.get(id).is_some_and(|it| it.killed)) => {
                     After::Killed(tree)
                 }
@@ -175,7 +175,7 @@ impl History {
     fn trees(&self) -> impl Iterator<Item = &WholeTree> {
         let works = self.works.iter().flat_map(|work| {
             let after = match &work.after {
-                After::Tree(tree) | After::Brought(tree) | After::Killed(tree) => Some(tree),
+                After::Tree(tree) | After::Restored(tree) | After::Killed(tree) => Some(tree),
                 After::Next | After::Unknown => None,
             };
             std::iter::once(&work.before).chain(after)
@@ -186,7 +186,7 @@ impl History {
     fn trees_mut(&mut self) -> impl Iterator<Item = &mut WholeTree> {
         let works = self.works.iter_mut().flat_map(|work| {
             let after = match &mut work.after {
-                After::Tree(tree) | After::Brought(tree) | After::Killed(tree) => Some(tree),
+                After::Tree(tree) | After::Restored(tree) | After::Killed(tree) => Some(tree),
                 After::Next | After::Unknown => None,
             };
             std::iter::once(&mut work.before).chain(after)
@@ -213,8 +213,8 @@ impl History {
             let (before, next) = (work.before.at(path), found(at + 1));
             let after = match &work.after {
                 After::Tree(tree) | After::Killed(tree) => tree.at(path),
-                After::Brought(tree) if same(tree.at(path), next) => next,
-                After::Brought(_) => before,
+                After::Restored(tree) if same(tree.at(path), next) => next,
+                After::Restored(_) => before,
                 After::Next => next,
                 After::Unknown => {
                     unclear |= !same(before, next) && !self.is_of_session(path);
@@ -225,7 +225,7 @@ impl History {
             match &work.after {
                 _ if same(after, next) => {}
                 After::Killed(_) => unclear |= !same(next, wanted),
-                After::Tree(_) | After::Brought(_) | After::Next | After::Unknown => others = Some(next),
+                After::Tree(_) | After::Restored(_) | After::Next | After::Unknown => others = Some(next),
             }
         }
         // What someone else left there is lost only if the rewind restores something different.
@@ -239,7 +239,7 @@ impl History {
 
     /// Whether the latest thing that happened was a rewind.
     pub(super) fn ends_with_rewind(&self) -> bool {
-        matches!(self.works.last(), Some(Work { after: After::Brought(_), .. }))
+        matches!(self.works.last(), Some(Work { after: After::Restored(_), .. }))
     }
 
     /// What has changed since the session was last seen to work, each with what was there then; `None` if it was not
@@ -262,7 +262,7 @@ impl History {
             u64::try_from(ms).ok()
         };
         let path = self.project.join(OsStr::from_bytes(path));
-        // Of what is gone, the folder tells when it lost or got an entry.
+        // For a file that is gone, the folder's time says when it last lost or got an entry.
         let known = path.ancestors().take_while(|path| path.starts_with(&self.project)).find_map(changed);
         known.is_some_and(|at| at <= last_sign)
     }
@@ -284,7 +284,7 @@ pub(super) fn in_time<'a>(
     in_time
 }
 
-/// A tree that is lost tells nothing.
+/// A tree that is lost says nothing.
 fn unless_gone(tree: Result<WholeTree, CheckpointError>) -> Result<Option<WholeTree>, CheckpointError> {
     match tree {
         Ok(tree) => Ok(Some(tree)),

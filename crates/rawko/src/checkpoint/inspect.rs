@@ -1,7 +1,7 @@
-//! What the run has done to the tree so far, in figures: for the arbiter, after each execution that may have changed it.
+//! Measures for the arbiter what the run has changed in the tree, after each execution that may have changed it.
 //!
-//! Owns the name of a tree as it is, which shows whether it changed between two looks, and how differences are put in
-//! figures. Nothing is kept here: this is done once for every execution.
+//! Owns the name of the present tree, which shows whether it changed between two looks, and the figures of a
+//! difference. It keeps no tree.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! What a process knows of a session's trees without reading it again. Agents can write the repository's refs and, without a
-//! sandbox, the session's folder: what this process wrote there counts as it wrote it.
+//! Remembers a session's trees as this process wrote them. Agents can write the repository's refs and, without a
+//! sandbox, the session's folder, so the process relies on its own memory.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

@@ -1,8 +1,8 @@
-//! Which files a kept tree holds: what git tracks and what it would, never what is ignored.
+//! Lists the files of a kept tree: those that git tracks or would track, and never ignored ones.
 //!
 //! Left out, and named where a person may miss it: files above [`MAX_FILE`], files that cannot be read, untracked files
-//! whose names say that they hold secrets, devices, FIFOs and sockets. Repositories inside the tree have a say in their own
-//! files (`nested`), and rawko's own sessions are never kept.
+//! whose names say that they hold secrets, devices, FIFOs and sockets. Repositories inside the tree decide about their
+//! own files (`nested`), and rawko's own sessions are never kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;

@@ -1,7 +1,7 @@
-//! The message of the commit that keeps a tree: what a tree of git does not hold.
+//! The message of the commit that keeps a tree: what a git tree cannot hold.
 //!
-//! Modes beyond the executable bit, empty folders, files that were not kept and why, when it was, and for what a rewind
-//! replaced, the tree that it brought back.
+//! Modes beyond the executable bit, empty folders, files that were not kept and why, the time, and, if a rewind
+//! replaced the tree, the one that it restored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +13,7 @@ const NOT_KEPT: &str = "not kept: ";
 const MAX_NOT_KEPT: usize = 1_000;
 /// Begins the line with the moment, in milliseconds since 1970.
 const AT: &str = "at: ";
-/// Begins the line with the tree that a rewind brought back.
+/// Begins the line with the tree that a rewind restored.
 const TO: &str = "to: ";
 /// The line of a tree that a session left which was killed: what changed after its last record is not in it.
 const KILLED: &str = "killed";
@@ -35,9 +35,9 @@ const MAX_LINES: usize = 20_000;
 pub(super) struct CommitMessage {
     /// When the tree was kept.
     pub(super) at: Option<u64>,
-    /// What a rewind then brought back.
+    /// What a rewind then restored.
     pub(super) to: Option<String>,
-    /// Whether a session left the tree which was killed. Nobody saw who changed what differs from it.
+    /// Whether a killed session left the tree. Who changed what differs from it is not known.
     pub(super) killed: bool,
     /// What was not kept, each with why.
     pub(super) not_kept: Vec<String>,
@@ -58,7 +58,7 @@ pub(super) struct Modes {
 }
 
 impl Modes {
-    /// Of the files of a listing: the commonest modes stand for most.
+    /// Of the files of a listing: the commonest modes cover most.
     fn of(listing: &TreeListing) -> Self {
         let modes = || listing.files.iter().filter_map(|(path, mode)| Some((path, (*mode)?)));
         let commonest = |executable: bool, default: u32| {
@@ -239,7 +239,7 @@ mod tests {
         let read = CommitMessage::read(message.write("s", "rewind-1").as_bytes());
         assert_eq!(read, message);
         let modes = read.modes.unwrap();
-        assert_eq!(modes.others.len(), 3, "the commonest modes stand for most");
+        assert_eq!(modes.others.len(), 3, "the commonest modes cover most");
         for (path, mode) in
             [(b"a".as_slice(), 0o644), (b"secret", 0o600), (odd, 0o640), (b"own", 0o700), (b"run", 0o755)]
         {

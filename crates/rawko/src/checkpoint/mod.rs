@@ -1,11 +1,12 @@
-//! Keeps the tree before an execution first changes it, and brings it back (`docs/sessions.md`). The user's index,
-//! branch and stash are never touched, and no code of the repository runs.
+//! Keeps the tree before an execution first changes it, and restores it (`docs/sessions.md`). The user's index, branch
+//! and stash are never touched, and no code of the repository runs.
 //!
-//! Owns the trees of a session. Git keeps them: among the repository's objects, or in a store of the session's own where
-//! there is no repository or it cannot be written (`objects`). Agents can write there, so what is read is compared with its
-//! hash (`verified`), and a process goes by the names that it gave (`known`). Kept is what is below the project and not ignored, byte
-//! for byte. Without a git program nothing is kept. The files of repositories inside the project are the project's (`nested`).
-//! This module does not follow links, or restore what it did not keep.
+//! Owns the trees of a session. Git keeps them: among the repository's objects, or in a store of the session's own
+//! where there is no repository or it cannot be written (`objects`). Agents can write there, so what is read is
+//! compared with its hash (`verified`), and a process relies on the names that it recorded itself (`known`). A kept
+//! tree has everything below the project that is not ignored, byte for byte. Without git installed, no tree is kept.
+//! The files of repositories inside the project are the project's (`nested`). This module does not follow links, or
+//! restore what it did not keep.
 
 mod changes;
 mod diff;
@@ -154,7 +155,7 @@ impl Checkpoints {
         Self { since: executions, checks_since: executions, ..self }
     }
 
-    /// Holds the checks against what was kept after so many executions, which belong to an earlier task or this one.
+    /// Compares the checks with what was kept after so many executions, which belong to an earlier task or this one.
     #[must_use]
     pub(crate) fn holding_checks_since(self, executions: u32) -> Self {
         Self { checks_since: executions.min(self.since), ..self }
@@ -194,7 +195,7 @@ impl Checkpoints {
     /// Keeps the tree as an execution leaves it: what is changed before the next one is then not taken for the session's.
     ///
     /// # Errors
-    /// As [`Checkpoints::take`]. Without it, the next tree that is kept stands for it.
+    /// As [`Checkpoints::take`]. Without it, the next tree that is kept counts as it.
     pub fn take_after(&self, iteration: u32) -> Result<(), CheckpointError> {
         let store = self.store()?;
         let _lock = objects::lock(&store.folder)?;
@@ -291,7 +292,7 @@ impl Checkpoints {
                     known.extend(tree.into_keys());
                     known.extend(message.gone);
                 }
-                // What is lost tells nothing.
+                // What is lost says nothing.
                 Some(Err(CheckpointError::Gone { .. })) | None => {}
                 Some(Err(error)) => return Err(error),
             }
@@ -339,7 +340,7 @@ impl Checkpoints {
         }
     }
 
-    /// Whether git is installed where a run in `project` finds it. Without it nothing can be brought back or compared.
+    /// Whether git is installed where a run in `project` finds it. Without it nothing can be restored or compared.
     #[must_use]
     pub fn is_available(project: &Path) -> bool {
         let project = place::real(project).unwrap_or_else(|_| project.to_owned());
@@ -399,7 +400,7 @@ fn kept_after(executions: u32, names: BTreeMap<String, String>) -> BTreeMap<u32,
     numbered.filter(|(number, _)| *number > executions).collect()
 }
 
-/// The execution that a name stands for.
+/// The execution that a name means.
 fn number(name: &str) -> Option<u32> {
     name.parse().ok()
 }

@@ -1,8 +1,8 @@
 //! Finds the work tree around the project, and its repository.
 //!
-//! Found by looking for `.git` in the project and above it, not by asking git: what the repository's configuration
-//! says of its own place (`core.worktree`, `core.bare`) does not count, and a folder that only looks like a bare
-//! repository is never taken for one.
+//! It looks for `.git` in the project and above it instead of asking git: what the repository's configuration says of
+//! its own place (`core.worktree`, `core.bare`) does not count, and a folder that only looks like a bare repository is
+//! never taken for one.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStringExt as _;

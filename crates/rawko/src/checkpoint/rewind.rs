@@ -1,10 +1,10 @@
-//! Brings the project back to a kept tree.
+//! Restores the project to a kept tree.
 //!
 //! The tree as it is now is kept first, under its own name, so that every rewind can be undone. What the session did not
 //! change is left alone unless that is asked for. A rewind never touches files that were ignored, the index, the branch,
 //! rawko's sessions, or a file whose present content cannot be kept.
 //!
-//! A rewind that is killed is completed by the next one: whatever it has already brought back is not taken for the work
+//! A rewind that is killed is completed by the next one: whatever it has already restored is not taken for the work
 //! of others.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,7 +38,7 @@ pub enum Execute {
     DryRun,
 }
 
-/// What a rewind brings back.
+/// What a rewind restores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     /// What the session changed and no one else has changed since.
@@ -51,7 +51,7 @@ pub enum Extent {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Rewound {
-    /// The tree that was brought back.
+    /// The tree that was restored.
     pub to: Checkpoint,
     /// The tree that the rewind replaced; `None` in a dry run.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,8 +87,8 @@ pub struct LeftAlone {
 }
 
 impl Checkpoints {
-    /// Brings the tree back that was kept under the name `to`: the number of an execution means the tree before it,
-    /// which is that before the next one that changed anything.
+    /// Restores the tree that was kept under the name `to`: the number of an execution means the tree before it, which
+    /// is that before the next one that changed anything.
     ///
     /// # Errors
     /// [`CheckpointError::Running`] where a session of this project runs, [`CheckpointError::Unknown`] and

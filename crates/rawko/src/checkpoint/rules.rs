@@ -1,4 +1,4 @@
-//! What was ignored when a tree was kept: its own lists of what is ignored decide, not those that are there now.
+//! What was ignored when a tree was kept: the ignore files of that tree decide, not today's.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -95,7 +95,7 @@ impl Store {
     }
 
     /// Those of `paths` that are ignored where `rules` are the lists of what is ignored, by path. A repository inside has a say
-    /// in its own files alone, and nobody else in them.
+    /// in its own files alone, and nothing else has a say in them.
     pub(super) fn ignored_by(
         &self,
         rules: &[(&TreePath, Vec<u8>)],
@@ -261,7 +261,7 @@ pub(super) struct TreeToKeep<'a> {
     pub(super) listing: TreeListing,
     /// What is kept at these paths instead of what is there.
     pub(super) instead: BTreeMap<TreePath, Option<TreeEntry>>,
-    /// What a rewind is about to bring back.
+    /// What a rewind is about to restore.
     to: Option<&'a str>,
     /// Whether it is what a killed session left.
     killed: bool,
@@ -272,7 +272,7 @@ impl<'a> TreeToKeep<'a> {
         Self { listing, instead: BTreeMap::new(), to: None, killed: false }
     }
 
-    /// Before the tree `to` is brought back.
+    /// Before the tree `to` is restored.
     pub(super) fn before(listing: TreeListing, to: &'a str) -> Self {
         Self { to: Some(to), ..Self::of(listing) }
     }

@@ -1,6 +1,6 @@
-//! The tree that a session began with beside the tree as it is now, to be compared and to be written elsewhere.
+//! The tree that a session began with and the present one, to compare them or to write them elsewhere.
 //!
-//! Nothing is kept here, and nothing is written into the project.
+//! It keeps no tree, and writes nothing into the project.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -33,7 +33,7 @@ pub(crate) struct Trees {
     /// What someone else changed in the task.
     gaps: Gaps,
     name: String,
-    /// Whether the repository around has no say in the project.
+    /// Whether the repository around ignores the project.
     is_alone: bool,
     /// The repositories inside the project.
     nested: BTreeMap<TreePath, WorkTree>,
@@ -114,8 +114,8 @@ impl Checkpoints {
         Ok(Some(Trees { store, scratch, first, began, now, gaps, name, is_alone, nested, faults }))
     }
 
-    /// Where the session's directory keeps the project's surroundings from before the first change of the task that the
-    /// checks are compared with.
+    /// Where the session's directory keeps the toolchain from before the first change of the task that the checks are
+    /// compared with.
     pub(crate) fn name_of_record(&self) -> String {
         match self.checks_since {
             0 => "checks.json".to_owned(),

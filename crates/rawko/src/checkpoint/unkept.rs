@@ -1,8 +1,8 @@
-//! What was changed and is not kept: in folders outside the project that agents may write to, and of the files that git
-//! ignores those that programs on the user's machine obey later.
+//! Changes that no checkpoint keeps: in folders outside the project that agents may write to, and in ignored files that
+//! programs on the user's machine obey later.
 //!
-//! It can be named, and neither shown nor brought back. A change is known by the time that the kernel writes on a file, which
-//! no program can choose. Who changed it is not known.
+//! They can be named, but neither shown nor restored. A change shows in the time that the kernel writes on a file,
+//! which no program can choose. Who made it is not known.
 
 use std::collections::BTreeSet;
 use std::fs::Metadata;
@@ -20,7 +20,7 @@ use super::inspect::{LISTED, LISTED_OF_EXECUTION, NAMED, one_line};
 
 /// Files and folders that are looked at.
 const MAX_ENTRIES: usize = 20_000;
-/// How far the times of files may lag behind the clock, in milliseconds: the kernel takes them from its last tick.
+/// How far the times of files may lag the clock, in milliseconds: the kernel takes them from its last tick.
 const CLOCK_LAG_MS: u64 = 10;
 /// Folders that tools fill, with too much to be looked through.
 const FILLED: [&str; 5] = ["__pycache__", "node_modules", "target", "venv", ".venv"];

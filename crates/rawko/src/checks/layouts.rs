@@ -1,4 +1,4 @@
-//! Layouts of projects, and what is found in them.
+//! Layouts of projects, and the commands that are found in each.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;

@@ -29,7 +29,7 @@ const FOREIGN: [&str; 14] = [
     "venv",
 ];
 
-/// What of the user's environment has a say.
+/// The parts of the user's environment that matter.
 #[derive(Debug, Default)]
 pub(crate) struct UserEnvironment {
     /// As in `PATH`.

@@ -216,8 +216,8 @@ fn classify(
     Some(TestFiles { first: (*first).to_owned(), is_for_pytest, is_unittest: true, starts })
 }
 
-/// Where unittest has to begin to find these files. It goes into packages alone, and a package has to be begun in with the
-/// folder that it is imported from.
+/// Where unittest has to begin to find these files. It enters only packages, and has to start in the folder that a
+/// package is imported from.
 fn starts<'f>(files: impl Iterator<Item = &'f str>, is_package: &dyn Fn(&str) -> bool) -> Vec<String> {
     let (mut at_top, mut elsewhere) = (BTreeSet::new(), BTreeSet::new());
     for file in files {
@@ -391,7 +391,7 @@ mod tests {
         "import unittest\n\n\nclass TestA(unittest.TestCase):\n    def test_a(self):\n        pass\n";
 
     #[test]
-    fn tests_are_told_apart_by_their_text() {
+    fn tests_are_distinguished_by_their_text() {
         check(&[("tests/test_a.py", "def test_a():\n    pass\n")], "pytest tests/test_a.py:");
         check(&[("tests/test_a.py", "import pytest\n")], "pytest tests/test_a.py:");
         check(&[("test_a.py", "from pytest import mark\n")], "pytest test_a.py:");
@@ -414,7 +414,7 @@ mod tests {
     }
 
     #[test]
-    fn unittest_is_told_where_to_begin() {
+    fn unittest_gets_the_folder_to_begin_in() {
         let package = |path: &'static str| (path, "");
         let test = |path: &'static str| (path, UNITTEST);
         check(&[test("test_a.py")], "both test_a.py:");

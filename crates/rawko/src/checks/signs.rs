@@ -1,4 +1,4 @@
-//! Whether a sign is there.
+//! Looks for the signs of a row of the table in a folder.
 
 use std::path::{Path, PathBuf};
 

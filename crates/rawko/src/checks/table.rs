@@ -26,7 +26,7 @@ pub(super) struct CheckTable {
 pub(super) struct CheckRow {
     /// What it tests. Of the rows of one language, the first that fits is taken.
     pub(super) of: String,
-    /// Of each list, one sign is there. The first one is named as the reason.
+    /// One sign of each list must be there. The first one is named as the reason.
     pub(super) signs: Vec<Vec<Sign>>,
     /// The command line. `{file}` is the file of the first sign, `{modules}` what `go.work` uses, `{python}`, `{pytest}`
     /// and `{unittest}` are spelt as the project's interpreter needs it.

@@ -58,8 +58,8 @@ pub(super) fn of(
     found
 }
 
-/// The tools by which an agent of the project's reaches more than its files, as far as they work with this configuration.
-/// What tells it what to do is the project's, too.
+/// The tools by which an agent of the project's reaches more than its files, as far as they work with this
+/// configuration. Its instructions are the project's, too.
 fn reach(config: &Config) -> Vec<(&str, &'static str)> {
     let mut reach = vec![("Bash", "run shell commands")];
     reach.extend(config.tools.iter().map(|tool| (tool.name.as_str(), "run your own tools")));

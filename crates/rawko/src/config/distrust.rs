@@ -1,4 +1,4 @@
-//! What is left of a configuration once it is known whether its folder is trusted.
+//! Leaves out of a configuration what an untrusted folder does not get.
 
 use std::path::{Path, PathBuf};
 

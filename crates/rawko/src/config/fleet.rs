@@ -12,15 +12,15 @@ use super::diagnostic::whole;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
 pub struct FleetConfig {
-    /// Host and port of the Temporal server, e.g. `temporal.example.com:7233`. `TEMPORAL_ADDRESS` goes before it.
+    /// Host and port of the Temporal server, e.g. `temporal.example.com:7233`. `TEMPORAL_ADDRESS` takes precedence.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub address: Option<String>,
-    /// The namespace there. `TEMPORAL_NAMESPACE` goes before it.
+    /// The namespace there. `TEMPORAL_NAMESPACE` takes precedence.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub namespace: Option<String>,
-    /// The profile of Temporal's own `temporal.toml`. `TEMPORAL_PROFILE` goes before it.
+    /// The profile of Temporal's own `temporal.toml`. `TEMPORAL_PROFILE` takes precedence.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub profile: Option<String>,
@@ -32,7 +32,7 @@ pub struct FleetConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub store: Option<String>,
-    /// How long a worker may be silent before its step is another one's, from 1s to 1h. Default: `10s`.
+    /// How long a worker may be silent before another one takes its step over, from 1s to 1h. Default: `10s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub takeover: Option<TimeSpan>,
 }

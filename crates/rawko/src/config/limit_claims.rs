@@ -18,7 +18,7 @@ use super::trust_keys::{self, Needs};
 use super::yaml::escape;
 
 impl Claims<'_> {
-    /// Limits that are wider than the user's own or the default, and switches that the user has off.
+    /// Limits that are wider than the user's own or the default, and switches that the user has turned off.
     pub(super) fn limits(&mut self, config: &Config) {
         for (key, needs) in trust_keys::CONFIG {
             let pointers = match key.strip_prefix("/provider/*") {

@@ -44,14 +44,14 @@ pub struct McpServer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub command: Option<String>,
-    /// Its arguments. `${VARIABLE}` stands for a variable of your environment, `${VARIABLE:-text}` for that or the text,
+    /// Its arguments. `${VARIABLE}` means a variable of your environment, `${VARIABLE:-text}` that or the text,
     /// here and in `env`, `url`, `headers` and `oauth`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
     /// Variables that it gets besides those of every command.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, String>,
-    /// Where it runs, relative to the project. Default: the project.
+    /// Where it runs, relative to the project. Default: the project; your home for a server of your own configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub cwd: Option<String>,
@@ -84,7 +84,7 @@ pub struct McpServer {
     pub disabled: bool,
 }
 
-/// `oauth:` of a server behind an address.
+/// `oauth:` of a server at an address.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct McpClient {

@@ -60,7 +60,7 @@ pub struct Config {
     /// How agents search the web.
     #[serde(skip_serializing_if = "WebConfig::is_default")]
     pub web: WebConfig,
-    /// Programs and addresses that are told when a run ends, waits or asks.
+    /// Programs and addresses that are notified when a run ends, waits or asks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<NotifyConfig>,
     /// Where telemetry goes. Nothing is sent without it or OpenTelemetry's environment variables.

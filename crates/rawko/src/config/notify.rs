@@ -11,7 +11,7 @@ use super::diagnostic::whole;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NotifyConfig {
-    /// When it is told. Default: always.
+    /// Which events it is notified of. Default: all.
     #[serde(default = "NotifyOn::all")]
     #[schemars(length(min = 1))]
     pub on: Vec<NotifyOn>,

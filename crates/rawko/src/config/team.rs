@@ -36,7 +36,7 @@ pub struct LoadedAgent {
     pub source: AgentSource,
     /// Whose it is; `None`: built in.
     pub scope: Option<Scope>,
-    /// The agents of that name that it takes the place of, the one with the highest precedence first.
+    /// The agents of that name that it replaces, the one with the highest precedence first.
     pub replaces: Vec<AgentSource>,
     /// Lines of its file, from 1, that set its tools and permissions, by JSON pointer.
     pub(super) lines: BTreeMap<&'static str, usize>,
@@ -76,7 +76,7 @@ impl Loader<'_> {
         let home = self.home();
         if let Some(home) = &home {
             let directory = home.join(CLAUDE_CODE_AGENTS);
-            // Who works in the home has one folder for both.
+            // In the home, both are the same folder.
             if directory.canonicalize().ok()
                 != self.options.project_dir.join(CLAUDE_CODE_AGENTS).canonicalize().ok()
             {

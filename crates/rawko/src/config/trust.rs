@@ -49,7 +49,7 @@ struct Contents {
 }
 
 impl Contents {
-    /// As it is written. What would make it longer than is read is left out: first the digests of the files of folders that
+    /// Its written form, no longer than is read. For that it leaves out first the digests of the files of folders that
     /// are gone, then those of the folders with the most files. Trust itself stays.
     fn text(&mut self) -> io::Result<String> {
         loop {
@@ -296,7 +296,7 @@ fn private() -> OpenOptions {
     options
 }
 
-/// Whether there is such a folder with something in it. What keeps an empty folder in git is nothing.
+/// Whether there is such a folder with something in it. A file that only keeps an empty folder in git does not count.
 pub(super) fn holds_something(folder: &Path) -> bool {
     let is_hidden = |entry: std::fs::DirEntry| entry.file_name().as_encoded_bytes().starts_with(b".");
     std::fs::read_dir(folder).is_ok_and(|entries| entries.flatten().any(|entry| !is_hidden(entry)))

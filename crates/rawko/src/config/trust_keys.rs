@@ -17,7 +17,7 @@ use super::web::ProviderSearchConfig;
 /// What a value of the project needs.
 #[derive(Clone, Copy)]
 pub(super) enum Needs {
-    /// What a judge in `claims` says, who has rules of its own.
+    /// What a function in `claims` decides by rules of its own.
     Judged(Judge),
     /// Trust, if it is more than the user's value, or than this one where the user has none; `None`: more than no limit
     /// is impossible.
@@ -34,7 +34,7 @@ pub(super) enum Needs {
     Nothing(#[cfg_attr(not(test), allow(dead_code, reason = "for the reader and the test"))] &'static str),
 }
 
-/// Who judges values that no limit measures, each several keys together.
+/// The functions that judge values without a limit, each for several keys.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Judge {
     Agents,

@@ -1,4 +1,4 @@
-//! Takes a session over that was driven elsewhere ([`elsewhere`](crate::elsewhere)): its journal is written from its events, as
+//! Adopts a session that was driven elsewhere ([`elsewhere`](crate::elsewhere)): writes its journal from its events, as
 //! if it had run in this project.
 //!
 //! The journal gets the user's own seal, so it is resumed like any other session of the user: the user who asks for it
@@ -17,11 +17,11 @@ use crate::setup::rawko::Rawko;
 
 impl Rawko {
     /// Writes the journal of a session that was driven elsewhere into this project, whole or not at all, and gives its path.
-    /// `records` are the further files of the session's folder, by name. A session that is here already is brought up to date.
+    /// `records` are the further files of the session's folder, by name. A session that is here already gets the newer records.
     ///
     /// # Errors
-    /// [`Error::Setup`] if the session cannot be one of this project, or is here and has gone another way;
-    /// [`Error::Journal`] where it cannot be written.
+    /// [`Error::Setup`] if the session cannot be one of this project, or is here with other events; [`Error::Journal`]
+    /// where it cannot be written.
     pub fn adopt(
         &self,
         header: JournalHeader,
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_is_here_is_brought_up_to_date() {
+    fn a_session_that_is_here_gets_the_newer_events() {
         let (place, events) = (Place::new(), events());
         let whole = Place::new().adopt(&events).map(|path| std::fs::read(path).unwrap()).unwrap();
         for to in 1..=events.len() {

@@ -70,7 +70,7 @@ impl Rawko {
         Ok(Opening { event, header })
     }
 
-    /// What takes the secrets that this process knows out of what its user says.
+    /// Takes the secrets that this process knows out of what its user says.
     #[must_use]
     pub fn event_redactor(&self) -> EventRedactor {
         let provider = &self.config().config.provider;
@@ -80,8 +80,8 @@ impl Rawko {
         EventRedactor(self.redactor(&with_keys))
     }
 
-    /// Gives a session of this project to the program that drives it elsewhere: one that has not ended, or that a limit
-    /// or its provider ended. Nothing of it changes here.
+    /// Hands a session of this project over to the program that drives it elsewhere: one that has not ended, or that a
+    /// limit or its provider ended. Nothing of it changes here.
     ///
     /// # Errors
     /// As [`Rawko::resume`].
@@ -274,7 +274,7 @@ impl EffectPerformer {
         self.keyless.get(provider).map(String::as_str)
     }
 
-    /// Tells the tools what agents have seen elsewhere.
+    /// Restores in the tools what agents have seen elsewhere.
     pub fn saw(&self, seen: &[SeenByAgent]) {
         track(&self.tracker, seen);
     }

@@ -93,7 +93,7 @@ impl Interview {
     /// Puts a question until there is a decision, a failure, or no more money.
     async fn put(&self, question: &ArbiterQuestion, default: Option<&str>) -> (TrialResult, Usage) {
         let Prompt { system, user, decisions } = question.prompt(&self.templates);
-        // The templates were checked: what is taken out is in what the situation tells.
+        // The templates were checked, so what is masked comes from the situation.
         let prompt =
             Prompt { system: self.redactor.text(&system), user: self.redactor.text(&user), decisions };
         let (mut asking, mut session) = (ArbiterExchange::new(1, prompt), self.provider.open());
@@ -121,9 +121,9 @@ impl Interview {
                     return (TrialResult::Failed(error), used);
                 }
             };
-            let heard = asking.receive(message, is_cut.then_some(limit), &names, some_agent_ran);
+            let received = asking.receive(message, is_cut.then_some(limit), &names, some_agent_ran);
             let more = more_room(limit, most_decision_tokens(&choice));
-            match (heard, more) {
+            match (received, more) {
                 (CheckedAnswer::Decision(decision), _) => {
                     let rejected = asking.rejected().to_vec();
                     let source = DecisionSource::Llm;
@@ -153,7 +153,7 @@ pub(super) async fn all(
     default: Option<&str>,
     interview: Option<&Interview>,
 ) -> Vec<Trial> {
-    // Round by round, so that a budget that runs out has seen every situation before it sees one again.
+    // Round by round, so that every situation is tried once before the budget pays for a second trial.
     let rounds =
         (1..=options.repeat.max(1)).flat_map(|round| (0..situations.len()).map(move |at| (round, at)));
     let trials = rounds.filter_map(|(round, at)| Some((round, at, situations.get(at)?)));

@@ -201,7 +201,7 @@ impl Rawko {
     /// Tries the arbiter on `situations`. A provider's failures are part of the result; see [`Evaluation::broken`].
     ///
     /// # Errors
-    /// [`Error::Setup`] and [`Error::NoKey`] where the model cannot be resolved, or a budget not be kept.
+    /// [`Error::Setup`] and [`Error::NoKey`] where the model cannot be resolved, or a budget cannot be enforced.
     pub async fn evaluate(
         &self,
         situations: &[Situation],

@@ -1,4 +1,4 @@
-//! What an evaluation comes to: shares, agreement, cost, latency, and what was wrong.
+//! The result of an evaluation: shares, agreement, cost, latency, and what was wrong.
 
 use std::collections::BTreeMap;
 

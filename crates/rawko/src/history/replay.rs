@@ -158,7 +158,7 @@ fn beside(recorded: &Setup, setup: &Setup) -> Setup {
         first_agent: recorded.first_agent.clone(),
         checkpoints: recorded.checkpoints,
         attachments: recorded.attachments.clone(),
-        // Checks are found when a run begins, in the files of then.
+        // Checks are found when a run begins, in the files as they were then.
         verify: match &setup.verify {
             Some(now) if now.found => recorded.verify.clone(),
             now => now.clone(),

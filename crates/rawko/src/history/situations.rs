@@ -66,7 +66,7 @@ fn situation(
     parse_situations(&situation.to_line()).is_ok().then_some(situation)
 }
 
-/// What was asked. A human was asked nothing: then it is what the arbiter would have been.
+/// What was asked; for a human's decision, what the arbiter would have been asked.
 fn arbiter_question(
     record: &DecisionRecord,
     before: Option<&ArbiterQuestion>,

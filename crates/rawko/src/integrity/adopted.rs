@@ -1,5 +1,5 @@
-//! What an adopted command is made of. It was not known when the run began, so it was not recorded: it counts as the
-//! same if nothing shows that the run made or changed it.
+//! The files that an adopted command consists of. It was not known when the run began, so it was not recorded: it
+//! counts as the same if nothing shows that the run made or changed it.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

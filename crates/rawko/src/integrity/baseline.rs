@@ -93,7 +93,7 @@ impl BaselineRun {
     }
 }
 
-/// Names what has a say in a baseline beside the tree.
+/// Names what a baseline depends on besides the tree.
 fn key(project: &Path, plan: &VerifyPlan, toolchain: &Toolchain) -> String {
     let mut digest = Sha256::new();
     digest.update(project.as_os_str().as_encoded_bytes());

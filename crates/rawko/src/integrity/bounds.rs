@@ -1,4 +1,4 @@
-//! What a copy of the project may cost. Beyond, there is none, and what needs it is unknown.
+//! What a copy of the project may cost. Above these bounds no copy is made, and what needs one is unknown.
 
 use std::io;
 use std::time::{Duration, Instant};

@@ -48,7 +48,7 @@ pub(super) struct Comparison {
 }
 
 impl Comparison {
-    /// Compares the checks of the first tree, and what surrounded it, with what is there `now`.
+    /// Compares the checks of the first tree, and its toolchain, with what is there `now`.
     pub(super) fn new(
         trees: Trees,
         plan: &VerifyPlan,
@@ -171,8 +171,8 @@ impl Comparison {
         }
     }
 
-    /// Takes comments that have a checker pass over old code out of the changed files. `output` is what the checks said at
-    /// the beginning, where they failed.
+    /// Takes comments that silence a checker about old code out of the changed files. `output` is what the checks said
+    /// at the beginning, where they failed.
     pub(super) fn without_suppressions(mut self, output: &str) -> Self {
         let changed = self.trees.fates().into_iter();
         let changed =
@@ -192,7 +192,7 @@ impl Comparison {
         self
     }
 
-    /// Whether what surrounds the project is as it was: else a copy of the first tree is not the one that was there.
+    /// Whether the toolchain is as it was: else a copy of the first tree does not behave as that did.
     pub(super) fn is_sound(&self) -> bool {
         self.differences.lasting.is_empty()
     }
@@ -310,7 +310,7 @@ pub(super) fn is_own(path: &str) -> bool {
     path.starts_with(".rawko/")
 }
 
-/// Whether a new manifest has a say in how tests run.
+/// Whether a new manifest affects how tests run.
 fn configures_a_runner(trees: &Trees, path: &str) -> bool {
     let now = || trees.content(path, &Version::Now);
     if let Some(folder) = path.strip_suffix("go.mod").filter(|folder| folder.ends_with('/')) {

@@ -1,4 +1,4 @@
-//! Rust keeps unit tests in the files that they test: here the two are held apart.
+//! Rust keeps unit tests in the files that they test: this module separates the two.
 //!
 //! Owns which items of a file are tests: those that only exist under `cfg(test)`, functions with a `test` attribute, and
 //! examples in documentation. Only items of the file itself are looked at for tests, not those of its inner modules.

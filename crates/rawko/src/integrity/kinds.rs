@@ -1,6 +1,7 @@
 //! Which files decide what the checks of a project are: its tests, and what configures and starts them.
 //!
-//! The conventions of each ecosystem are data, in `kinds.json`. Names are compared without case: some file systems do.
+//! The conventions of each ecosystem are data, in `kinds.json`. Names are compared without case, because some file
+//! systems do.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
@@ -46,7 +47,7 @@ pub(super) struct Conventions {
     pub(super) test_code: BTreeMap<String, Vec<String>>,
     /// What asserts.
     pub(super) assertions: BTreeMap<String, Vec<String>>,
-    /// Comments that have a checker pass over what it would complain of.
+    /// Comments that silence a checker.
     pub(super) suppressions: BTreeMap<String, Vec<String>>,
     /// Code that makes checks pass whatever it does.
     pub(super) patches: BTreeMap<String, Vec<String>>,

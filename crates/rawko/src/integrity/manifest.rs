@@ -1,7 +1,7 @@
-//! Manifests name dependencies and configure checks in one file: here the two are held apart.
+//! Manifests name dependencies and configure checks in one file: this module separates the two.
 //!
-//! A change of dependencies, of the version or of a description is part of the work. Everything else in a manifest has a
-//! say in how checks run. For the original checks on the new code, a manifest is the original one with the new
+//! A change of dependencies, of the version or of a description is part of the work. Everything else in a manifest
+//! affects how checks run. For the original checks on the new code, a manifest is the original one with the new
 //! dependencies.
 
 use serde_json::{Map, Value};
@@ -14,7 +14,7 @@ use super::task_crates;
 pub(super) enum Manifest {
     /// It is none, or cannot be read as one.
     Other,
-    /// Nothing that has a say in the checks differs.
+    /// Nothing that affects the checks differs.
     SameChecks,
     /// It differs; this is the original with the new dependencies.
     Changed(Vec<u8>),
@@ -269,7 +269,7 @@ fn split(path: &str) -> (Vec<&str>, &str) {
     (parts, leaf)
 }
 
-/// A module's dependencies are part of the work; where they are replaced by folders has a say in the checks.
+/// A module's dependencies are part of the work; where they are replaced by folders affects the checks.
 fn go(original: &str, now: &str) -> Manifest {
     let replaced = |text: &str| -> Vec<String> {
         let lines = text.lines().map(str::trim).filter(|line| line.contains("=>"));

@@ -1,8 +1,8 @@
 //! Whether a run's checks are the ones that it began with (`docs/verification.md#integrity`).
 //!
-//! Before the run first changes anything, what surrounds the project is recorded, and the verification commands run on
-//! the tree as it is, in the background. When the run's work is verified, the checks are compared with the recorded ones.
-//! If they differ, the original checks run on the new code, in a copy of the project.
+//! Before the run first changes anything, rawko records the toolchain, and runs the verification commands on the tree
+//! as it is, in the background. When the run's work is verified, rawko compares the checks with the recorded ones. If
+//! they differ, it runs the original checks on the new code, in a copy of the project.
 
 mod adopted;
 mod baseline;

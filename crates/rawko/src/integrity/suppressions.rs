@@ -1,7 +1,7 @@
-//! Comments that have a checker pass over what it would complain of: `# type: ignore`, `// eslint-disable`.
+//! Comments that silence a checker: `# type: ignore`, `// eslint-disable`.
 //!
-//! New code may suppress what the project's style suppresses. A new comment that silences a checker about code that was
-//! there is another thing: the comment did the work.
+//! New code may suppress what the project's style suppresses. A new comment on code that was there is different: there
+//! the comment did the work.
 
 use std::collections::BTreeSet;
 use std::sync::OnceLock;

@@ -1,8 +1,8 @@
 //! Everything that affects the checks and is not part of the tree: programs, installed packages, files that git
 //! ignores, and the user's own settings.
 //!
-//! It is looked at before the run first changes anything and again when its work is verified. Files are told apart by
-//! size and times; the time of the last status change cannot be set by a program.
+//! It is recorded before the run first changes anything, and compared when its work is verified. Files are
+//! distinguished by size and times; the time of the last status change cannot be set by a program.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -111,7 +111,7 @@ pub(super) struct Place<'a> {
     pub(super) words: &'a BTreeSet<String>,
 }
 
-/// What differs in the surroundings.
+/// What differs in the toolchain.
 #[derive(Debug, Default)]
 pub(super) struct Differences {
     /// What a copy of the project does not have: files that were added to what git ignores.
@@ -130,7 +130,7 @@ impl Differences {
 }
 
 impl Toolchain {
-    /// Looks at the surroundings. `programs` are looked for besides the usual ones. Where Python has its packages is as
+    /// Records the toolchain. `programs` are looked for besides the usual ones. Where Python has its packages is as
     /// `before`: another program of its name has none.
     pub(super) fn look(place: &Place<'_>, programs: &BTreeSet<String>, before: Option<&Self>) -> Self {
         let table = Conventions::get();
@@ -465,7 +465,7 @@ fn outside(place: &Place<'_>, python: Option<&Program>) -> Vec<PathBuf> {
         paths.extend(Conventions::get().home.iter().map(|name| home.join(name)));
     }
     for folder in site_packages(place.home, python) {
-        let has_a_say = |name: &String| {
+        let affects_checks = |name: &String| {
             let name = name.to_lowercase();
             name.ends_with(".pth")
                 || ["sitecustomize", "usercustomize", "pytest", "_pytest", "unittest"]
@@ -473,12 +473,14 @@ fn outside(place: &Place<'_>, python: Option<&Program>) -> Vec<PathBuf> {
                     .any(|known| name.starts_with(known))
                 || (!name.contains('-') && place.words.contains(name.trim_end_matches(".py")))
         };
-        paths.extend(entries(&folder).iter().filter(|name| has_a_say(name)).map(|name| folder.join(name)));
+        paths.extend(
+            entries(&folder).iter().filter(|name| affects_checks(name)).map(|name| folder.join(name)),
+        );
     }
     for above in place.project.ancestors().skip(1).take_while(|above| above.parent().is_some()) {
         let names = entries(above);
-        let has_a_say = |name: &&String| place.checks.is_config(name) || manifest::is_manifest(name);
-        paths.extend(names.iter().filter(has_a_say).map(|name| above.join(name)));
+        let affects_checks = |name: &&String| place.checks.is_config(name) || manifest::is_manifest(name);
+        paths.extend(names.iter().filter(affects_checks).map(|name| above.join(name)));
         paths.extend(CARGO.map(|name| above.join(".cargo").join(name)));
     }
     if let Some(cargo) = place.cargo_home {
@@ -582,7 +584,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_a_say_in_the_checks_is_seen() {
+    fn what_affects_the_checks_is_seen() {
         check(|_| {}, &[], &[]);
         check(|scene| scene.program("early/python3"), &["python3 replaced by another program"], &[]);
         check(|scene| scene.write("bin/python3", "#!/bin/sh\nexit 0\n"), &[], &["bin/python3 changed"]);
@@ -622,7 +624,7 @@ mod tests {
         check(|scene| scene.write("p/node_modules/jest/index.js", "1"), &[], &[]);
     }
 
-    /// These names were not known when the surroundings were recorded.
+    /// These names were not known when the toolchain was recorded.
     #[test]
     fn what_was_not_recorded_is_the_same_if_it_is_older() {
         let scene = Scene::new();

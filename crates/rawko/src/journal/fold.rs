@@ -20,8 +20,8 @@ use crate::run::denials::Denials;
 pub struct Folded {
     /// The state.
     pub session: Session,
-    /// What the last event led to, where the journal does not hold that any more: the process ended between the two.
-    /// None of it was done.
+    /// What the last event led to, if the journal lacks that because the process ended between the two. None of it was
+    /// done.
     pub unrecorded: Option<Reaction>,
     /// Who asked each model call, and which provider, in the order of their answers.
     pub answered: Vec<(String, Purpose)>,

@@ -1,5 +1,5 @@
-//! What a list tells of a session, from the two ends of its journal: what is between them is not read, so that a list
-//! costs the same for long sessions as for short ones.
+//! What a list shows of a session, read from the two ends of its journal. The rest is not read, so a list costs the
+//! same for long sessions as for short ones.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::error::JournalError;
 use super::file::open_own;
 use super::lock::holder;
-use super::reader::{header_of, step_behind};
+use super::reader::{header_of, step_after};
 use super::record::{ForkedFrom, JournalHeader, JournaledEffect, LONGEST_JOURNAL, LONGEST_LINE, StepRecord};
 
 /// Longest first line that is read.
@@ -34,10 +34,10 @@ pub struct SessionInfo {
     pub task: String,
     /// Whether and how it ended.
     pub status: SessionStatus,
-    /// Executions begun, where the journal's end tells.
+    /// Executions begun, where the journal's end says.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub iterations: Option<u32>,
-    /// When the question is over with which it waits for a person, if it does.
+    /// When the question that it waits for expires, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval_until: Option<Timestamp>,
     /// Whether the user has paused it.
@@ -173,7 +173,7 @@ fn read_ends(path: &Path) -> Result<Option<Ends>, JournalError> {
     Ok(Some(Ends { header, outcome, iterations, approval_until, paused, locked, only_begins }))
 }
 
-/// Whether the folder of a session holds what only one that has begun leaves.
+/// Whether the folder of a session holds files that only one that has begun leaves.
 fn has_worked(folder: &Path) -> bool {
     let holds_something = |name: &str| folder.join(name).read_dir().is_ok_and(|mut it| it.next().is_some());
     ["blobs", "checkpoints"].into_iter().any(holds_something)
@@ -199,15 +199,15 @@ fn outcome_in(path: &Path, tail: &[u8]) -> Result<Option<Outcome>, JournalError>
     let Some(whole) = tail.strip_suffix(b"\n") else { return Ok(None) };
     let mut lines = whole.rsplitn(3, |byte| *byte == b'\n');
     let (Some(last), Some(before)) = (lines.next(), lines.next()) else { return Ok(None) };
-    let step = step_behind(path, before, last)?;
+    let step = step_after(path, before, last)?;
     Ok(step.into_iter().flat_map(|step| step.effects).find_map(|effect| match effect {
         JournaledEffect::Whole(Effect::Finish { outcome }) => Some(*outcome),
         JournaledEffect::Whole(_) | JournaledEffect::RunTool { .. } => None,
     }))
 }
 
-/// When the question is over with which the journal ends. Quotes in texts of others are escaped, so none passes for a name
-/// here. A projection for people too.
+/// When the question with which the journal ends expires. Quotes in texts of others are escaped, so none passes for a
+/// name here. A projection for people too.
 fn approval_in(tail: &[u8]) -> Option<Timestamp> {
     #[derive(serde::Deserialize)]
     struct StepLine {

@@ -201,7 +201,7 @@ fn id_of(file: &Metadata) -> FileId {
     (file.dev(), file.ino())
 }
 
-// What other processes see is asked of the kernel, where it tells.
+// The kernel says what other processes see, where it can.
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {

@@ -1,5 +1,5 @@
 //! Reading back: every check is verified, a torn last line is dropped and reported. A journal is read line by line, and
-//! never more of it than a journal can be: the file there may be anything.
+//! within bounds, because the file may be anything.
 
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Read as _};
@@ -298,7 +298,7 @@ pub(super) fn header_of(path: &Path, first_line: &[u8]) -> Result<JournalHeader,
 }
 
 /// The step in `line`, if that is one; it must be the sound record after the line `before`.
-pub(super) fn step_behind(
+pub(super) fn step_after(
     path: &Path,
     before: &[u8],
     line: &[u8],

@@ -42,7 +42,7 @@ pub struct JournalHeader {
     /// By what the operating system confined the commands of the first process; absent where it did not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confined: Option<String>,
-    /// Shows the user who began it that it is their own; absent where there was no key.
+    /// The seal of the user who began it; absent where there was no key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seal: Option<String>,
     /// Where it comes from, if it is a fork.
@@ -60,8 +60,8 @@ pub struct JournalHeader {
 pub struct ForkedFrom {
     /// The other session's id.
     pub session: String,
-    /// Sequence number of its last record that the fork has anything of. A fork with another task has the setup alone: the
-    /// first record, or the last one that changed the setup.
+    /// Sequence number of its last record that the fork shares. A fork with another task has the setup alone: the first
+    /// record, or the last one that changed the setup.
     pub record: u64,
     /// What the records after that one held, if they were damaged: then this is a repaired copy, or a fork of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -18,7 +18,7 @@ use crate::checkpoint::Checkpoints;
 use crate::private::{create_private_dir, sync_directory};
 use crate::session_id;
 
-/// What the folder of a session is called before its id while it is being made.
+/// What the name of a session's folder begins with while it is being made.
 const HALF_MADE: &str = ".half-made-";
 
 /// How long others may take to make sessions. One takes milliseconds, and a fork of a long one a few seconds; but many
@@ -26,7 +26,7 @@ const HALF_MADE: &str = ".half-made-";
 const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
-/// After this time, what is written to a file gives it another time.
+/// After this time, a write gives a file another time.
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// The right to begin a session, until it is dropped or the process ends.
@@ -50,7 +50,7 @@ impl CheckedJournals {
         if let Err(error) = check(path) {
             return Some(error);
         }
-        // One that was written just now may be written again at what the clock of files takes for the same time.
+        // One that was written just now may be written again within the same tick of the clock of files.
         let is_settled = |written: SystemTime| written.elapsed().is_ok_and(|age| age > SETTLED);
         let sound = now.filter(|(_, written)| is_settled(*written));
         self.0.extend(sound.map(|sound| (path.to_owned(), sound)));

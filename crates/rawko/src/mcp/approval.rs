@@ -23,7 +23,7 @@ const MAX_BYTES: u64 = 32 * 1024 * 1024;
 #[serde(rename_all = "camelCase", default)]
 pub(crate) struct Catalogue {
     pub(crate) tools: Vec<ListedTool>,
-    /// Those that cannot be used. They are not approved: who mends one, adds it.
+    /// Those that cannot be used. They are not approved: once repaired, one counts as new.
     #[serde(skip)]
     pub(crate) unusable: Vec<UnusableTool>,
     /// Whether it has resources.

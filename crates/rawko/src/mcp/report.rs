@@ -198,7 +198,7 @@ impl McpHandle {
         done
     }
 
-    /// Logs in at a server behind an address. `visit` gets the address that a person is to open, and gives the one that
+    /// Logs in at a server that has an address. `visit` gets the address that a person is to open, and gives the one that
     /// they were sent back to, which begins with `redirect`.
     ///
     /// # Errors

@@ -1,8 +1,8 @@
 //! Uses of memories, one line of JSON each, in `.rawko/memories/.feedback.jsonl`.
 //!
-//! Owns that file. It is appended to, one line in one write, so that several runs may do it at once, and made shorter where it has grown long;
-//! a line that cannot be read is passed over. Only a plain file is read or written: a pipe would be waited for. What
-//! the uses say is the core's ([`Feedback`]). It is this machine's and not committed.
+//! Owns that file. It is appended to, one line in one write, so that several runs may do it at once, and shortened when
+//! it has grown long; a line that cannot be read is skipped. Only a plain file is read or written, because a pipe could
+//! block. What the uses say is the core's ([`Feedback`]). It is this machine's and not committed.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -172,7 +172,7 @@ mod tests {
         let line = |iteration| format!("{}\n", serde_json::to_string(&one_use(iteration)).unwrap());
         let many = usize::try_from(MAX_LENGTH).unwrap() / line(1).len();
         fs::write(&path, line(1).repeat(many)).unwrap();
-        fs::write(dir.path().join(SHORTER), "left behind").unwrap();
+        fs::write(dir.path().join(SHORTER), "left over").unwrap();
         // Another process writes: it is left as long as it is.
         let other = Lock::take(File::open(dir.path()).unwrap().into(), Duration::ZERO);
         append_to(dir.path(), 2).unwrap();

@@ -167,7 +167,7 @@ fn no_front(bytes: &[u8], path: &str) -> Report {
         let message = format!("the front matter is longer than {} kB", MAX_FRONT / 1024);
         Report::error(path, message, "end it with a line `---`; the text belongs below that line")
     } else if begins {
-        let help = "write `---` on a line of its own behind the last key";
+        let help = "write `---` on a line of its own after the last key";
         Report::error(path, "the front matter has no end", help)
     } else {
         let help =
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_is_told_with_its_line() {
+    fn what_cannot_be_read_is_reported_with_its_line() {
         check("", false, &["1: the front matter is missing"]);
         check("# Title\n", false, &["1: the front matter is missing"]);
         check("---\ntitle: T\n", false, &["1: the front matter has no end"]);

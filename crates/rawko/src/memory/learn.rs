@@ -1,4 +1,4 @@
-//! Writing what is new, measured by what is known.
+//! Writes new memories, compared with those that exist.
 //!
 //! Owns which memories a new one is compared with, and that looking and writing are one step: of two that write the same at the same time,
 //! the second one finds the first. How alike two are is the core's ([`likeness`]), how a file is written `write`'s.
@@ -24,7 +24,7 @@ pub enum Learned {
         /// Its path.
         path: String,
     },
-    /// One says it already, or said it before it was retired; on that it is noted.
+    /// A memory says it already, or did before it was retired, and gets the note.
     NotedOn {
         /// Its path.
         path: String,
@@ -35,8 +35,8 @@ pub enum Learned {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Among {
     /// Those that are given: what a person writes may be one that was retired.
-    Told,
-    /// Retired ones too: a run that finds out again what a person took back does not bring it back.
+    Given,
+    /// Retired ones too: a run that finds out again what a person took back does not restore it.
     Known,
 }
 
@@ -48,26 +48,28 @@ struct Compared {
 }
 
 impl MemoryStore {
-    /// Writes a memory under a name of its own, and returns its path. One that is retired is no reason not to.
+    /// Writes a memory under a name of its own, and returns its path. Retired memories are no duplicates.
     ///
     /// # Errors
-    /// [`WriteError::Duplicate`] where one that is given says nearly the same and `force` is not set; [`WriteError::Invalid`] where it
-    /// would be no memory; [`WriteError::Busy`] and [`WriteError::Io`] where it cannot be written.
+    /// [`WriteError::Duplicate`] where one that is given says nearly the same and `force` is not set;
+    /// [`WriteError::Invalid`] where it is no valid memory; [`WriteError::Busy`] and [`WriteError::Io`] where it cannot
+    /// be written.
     pub fn add(&self, new: &NewMemory, force: bool) -> Result<String, WriteError> {
         write::sound(new)?;
         let folder = self.prepare()?;
         let _lock = self.lock()?;
-        if !force && let Some(known) = duplicate(self.compared(new, Among::Told)) {
+        if !force && let Some(known) = duplicate(self.compared(new, Among::Given)) {
             return Err(WriteError::Duplicate { path: known.path, title: known.header.title });
         }
         write::create(&folder, new)
     }
 
-    /// Keeps what a run found out: writes it, with the names of those that say otherwise; or puts `note` on one that says nearly the same,
-    /// be it retired or not.
+    /// Keeps what a run found out: writes a memory that names those that contradict it, or adds `note` to one that says
+    /// nearly the same, retired or not.
     ///
     /// # Errors
-    /// [`WriteError::Invalid`] where it would be no memory; [`WriteError::Busy`] and [`WriteError::Io`] where nothing can be written.
+    /// [`WriteError::Invalid`] where it is no valid memory; [`WriteError::Busy`] and [`WriteError::Io`] where nothing
+    /// can be written.
     pub fn learn(&self, new: &NewMemory, note: &str) -> Result<Learned, WriteError> {
         write::sound(new)?;
         let folder = self.prepare()?;
@@ -112,7 +114,7 @@ impl MemoryStore {
                 let is_expired = header.expires_at.is_some_and(|at| at <= new.discovered_at);
                 let is_retired = is_expired || superseded.contains(&memory.path);
                 let common = match (is_retired, among) {
-                    (true, Among::Told) => 0,
+                    (true, Among::Given) => 0,
                     _ => words.common(&Words::of(&header.title, &header.when_to_use, &header.tags)),
                 };
                 (common, is_retired, memory)

@@ -1,4 +1,4 @@
-//! What a new memory is measured by, and that no memory overwrites another.
+//! What a new memory is compared with, and that no memory overwrites another.
 
 use std::fs;
 use std::sync::Barrier;
@@ -45,7 +45,7 @@ fn what_was_retired_is_not_learned_again_but_may_be_written() {
 }
 
 #[test]
-fn what_is_told_is_noted_on_before_what_is_retired() {
+fn a_memory_that_is_given_is_noted_on_before_a_retired_one() {
     let project = Project::new();
     project.memory("a.md", "Port", "auth", "expiresAt: 2026-01-01\n");
     project.memory("b.md", "Port", "auth", "");

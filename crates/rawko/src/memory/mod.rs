@@ -6,9 +6,9 @@
 //!            tree, feedback, lock, write, learn, retire
 //! ```
 //!
-//! A [`MemoryStore`] is everything there is to do with `.rawko/memories`, or with the user's own memories. What a memory means, whether it matches and
-//! what of it is given is `rawko_core::memory`'s. Nothing here stops a run: what cannot be read becomes a [`Report`].
-//! Everything blocks, and is quick.
+//! A [`MemoryStore`] does everything with `.rawko/memories`, or with the user's own memories. What a memory means,
+//! whether it matches and what an agent gets of it is decided in `rawko_core::memory`. Nothing here stops a run: what
+//! cannot be read becomes a [`Report`]. Everything blocks, and is quick.
 
 mod check;
 mod feedback;

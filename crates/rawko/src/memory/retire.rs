@@ -1,7 +1,7 @@
-//! Retiring memories: they are given no more, and their files stay.
+//! Retires memories: no agent gets them any more, and their files stay.
 //!
 //! Makes sure that no more is retired than was asked for: what takes the place of a memory must be given itself, or
-//! both would fall silent. What is retired already stays as it is.
+//! agents would get neither. What is retired already stays as it is.
 
 use rawko_core::Timestamp;
 use rawko_core::memory::{Confirmation, Memory, Reason, reference_key, referred_keys, superseded};
@@ -64,7 +64,7 @@ impl MemoryStore {
         let _lock = self.lock()?;
         let Inventory { memories, .. } = self.inventory();
         if let Some(reason) = not_given(&memories, path, now) {
-            let instead = told_instead(&memories, path, now).filter(|instead| *instead != old.path);
+            let instead = given_instead(&memories, path, now).filter(|instead| *instead != old.path);
             return Err(WriteError::NotGiven { path: path.clone(), reason, instead });
         }
         let keys = referred_keys(&old.path, &old.header.title);
@@ -92,7 +92,7 @@ fn not_given(memories: &[Memory], path: &str, now: Timestamp) -> Option<Reason> 
 }
 
 /// What is given in the place of a superseded memory, over as many steps as there are.
-fn told_instead(memories: &[Memory], path: &str, now: Timestamp) -> Option<String> {
+fn given_instead(memories: &[Memory], path: &str, now: Timestamp) -> Option<String> {
     let by = superseded(memories);
     // A circle has no end.
     let last = (0..=memories.len()).try_fold(path, |at, _| by.get(at).copied().ok_or(at)).err()?;

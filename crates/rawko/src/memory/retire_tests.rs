@@ -6,7 +6,7 @@ use super::*;
 use crate::memory::tests::{NOW, Project, holds};
 
 #[test]
-fn what_takes_the_place_of_another_must_be_told_itself() {
+fn what_takes_the_place_of_another_must_be_given_itself() {
     let project = Project::new();
     project.memory("a.md", "A", "auth", "supersedes: [b]\n");
     project.memory("b.md", "B", "auth", "supersedes: [c]\n");
@@ -78,7 +78,7 @@ fn circles_of_any_length_are_found() {
 }
 
 #[test]
-fn what_an_expired_memory_keeps_silent_is_given() {
+fn what_an_expired_memory_replaces_is_given() {
     let project = Project::new();
     let expired = "expiresAt: 2026-01-01\n";
     project.memory("a.md", "A", "auth", &format!("supersedes: [b, c, d, e]\n{expired}"));

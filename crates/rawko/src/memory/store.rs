@@ -1,6 +1,6 @@
 //! A project's memories, as a whole.
 //!
-//! Owns the order of things: what is listed, what is read, what is asked of the core, what is looked at in the tree.
+//! Owns the order of steps: it lists, reads, asks the core, and looks at the tree.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -119,7 +119,7 @@ impl MemoryStore {
         self.user.as_deref()
     }
 
-    /// The same, with another time for which other writers are waited for; 30 seconds otherwise.
+    /// The same, but waits this long for other writers instead of 30 seconds.
     #[must_use]
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
@@ -291,7 +291,7 @@ impl MemoryStore {
         feedback::append(root.as_fd(), uses).map_err(failed)
     }
 
-    /// Keeps every other writer out for as long as what it returns lives. Where there is no folder there is nothing to keep anybody out of.
+    /// Keeps every other writer out as long as the returned value lives. Without a folder there is nothing to protect.
     pub(super) fn lock(&self) -> Result<Lock, WriteError> {
         let Some(root) = self.open().map_err(WriteError::Folder)? else { return Ok(Lock::Unknown) };
         match Lock::take(root, self.patience) {

@@ -298,7 +298,7 @@ fn a_retired_memory_is_no_reason_not_to_write_one() {
 
 /// Whatever is given was looked at, also what is given only because it contradicts something.
 #[test]
-fn what_is_told_as_contradicting_is_checked_too() {
+fn a_contradicting_memory_is_checked_too() {
     let project = Project::new();
     project.memory("a.md", "Ports", "auth", "");
     project.memory("b.md", "ports", "nothing", "paths: ['lib/**']\n");

@@ -1,7 +1,8 @@
-//! What a memory speaks of, as the project has it now.
+//! Compares what a memory refers to with the project as it is now.
 //!
-//! Owns looking; what it is worth is the core's ([`Staleness::malus`]). A memory may come from a stranger: only paths inside the
-//! project are looked at, and one look costs no more than a bounded number of files, bytes and globs, whatever the memories name.
+//! Owns looking; the core decides what the result means ([`Staleness::malus`]). A memory may come from a stranger: only
+//! paths inside the project are looked at, and one look costs no more than a bounded number of files, bytes and globs,
+//! whatever the memories name.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;

@@ -1,7 +1,8 @@
 //! Writing memories: new ones, and a key of an existing one.
 //!
-//! Owns that nothing is ever overwritten: a new memory gets a name that is free, and an existing file is replaced only by one that says the
-//! same but for the key that was asked for. The text of everything else stays as its author wrote it.
+//! Guarantees that nothing is overwritten: a new memory gets a name that is free, and an existing file is replaced only
+//! by one that says the same but for the key that was asked for. The text of everything else stays as its author wrote
+//! it.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
@@ -36,7 +37,7 @@ pub struct NewMemory {
     pub importance: Importance,
     /// Whether it says what is so, or what not to do.
     pub kind: Kind,
-    /// Whether anybody has confirmed it.
+    /// Whether a person has confirmed it.
     pub status: Confirmation,
     /// When it was found out.
     pub discovered_at: Timestamp,
@@ -142,7 +143,7 @@ pub enum WriteError {
         /// What was asked for.
         path: String,
     },
-    /// It was to take the place of another, and is not given itself.
+    /// It was to replace another memory, and no agent gets it itself.
     #[error("`{path}` cannot take the place of another: it is not given itself ({})", reason.sentence())]
     NotGiven {
         /// The memory.

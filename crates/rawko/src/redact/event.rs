@@ -176,8 +176,8 @@ impl Redactor {
         changed
     }
 
-    /// Marks a call whose arguments hold a secret, and says whether anything in it is other now. `own_id` takes the place
-    /// of an id that holds a secret: such an id is no id of a provider.
+    /// Marks a call whose arguments hold a secret, and says whether anything in it has changed. `own_id` takes the
+    /// place of an id that holds a secret: such an id is no id of a provider.
     fn call(&self, call: &mut ToolCall, own_id: &str) -> bool {
         let ToolCall { id, name, input, invalid_input, withheld } = call;
         let found = self.found_in_value(input);

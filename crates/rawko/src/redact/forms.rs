@@ -89,7 +89,7 @@ fn same_end(a: &str, b: &str) -> usize {
     a.chars().rev().zip(b.chars().rev()).take_while(|(a, b)| a == b).map(|(c, _)| c.len_utf8()).sum()
 }
 
-/// Whether a part of a secret says enough to be one, and is none of the words that people write.
+/// Whether a part of a secret is distinctive enough to be masked, and no word that people write.
 fn is_random(part: &str) -> bool {
     let distinct: BTreeSet<char> = part.chars().collect();
     distinct.len() >= FEWEST_CHARACTERS

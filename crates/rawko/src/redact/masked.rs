@@ -1,4 +1,4 @@
-//! A text as agents see it, and the secret behind each placeholder.
+//! A text as agents see it, and the secret that each placeholder hides.
 //!
 //! A known secret is shown as `[redacted]`. A token that is known by its shape is shown with what it is and the beginning
 //! of its digest, `[redacted:github-token:5e0c81fa]`: the same token has the same placeholder in every file, every run

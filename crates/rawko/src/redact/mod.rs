@@ -197,7 +197,7 @@ impl std::fmt::Debug for Redactor {
     }
 }
 
-/// The values of those variables whose names tell of a secret. A place in the file system is none, and neither is what
+/// The values of those variables whose names suggest a secret. A place in the file system is none, and neither is what
 /// the project's own path shows to everybody.
 pub(crate) fn secrets_in(
     variables: impl Iterator<Item = (OsString, OsString)>,

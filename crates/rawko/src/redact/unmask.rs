@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_stand_for_nothing_are_words() {
+    fn words_without_a_secret_are_words() {
         check_write("A=[redacted]\n", "A=[redacted]\nB=[redacted]\n", Ok("A=[redacted]\nB=[redacted]\n"));
         let elsewhere = || Err(Unclear::Elsewhere { placeholder: "[redacted]".into() });
         check_write("", "[redacted]", elsewhere());

@@ -44,7 +44,7 @@ pub enum RunEvent {
         /// What it stops at, of those that are configured by default too.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limits: Option<RunLimits>,
-        /// What counts towards them already; absent where this begins with nothing.
+        /// What counts towards them already; absent where nothing does.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         so_far: Option<Box<SoFar>>,
         /// What this run does without: what the operating system does not enforce, and git where it is not installed.

@@ -147,8 +147,8 @@ impl Rawko {
         let mark = HolderMark::leave(&journal_path, &confinement, work);
         let neighbours = scratch.is_none().then(|| Neighbours::of(&journal_path, &id, &beside));
         let mut hub = Hub::default();
-        let told = if scratch.is_none() { self.loaded.config.notify.as_slice() } else { &[] };
-        let notifications = Notifications::of(told, hub.watch(), self.tree());
+        let notified = if scratch.is_none() { self.loaded.config.notify.as_slice() } else { &[] };
+        let notifications = Notifications::of(notified, hub.watch(), self.tree());
         let (telemetry, telemetry_end) = telemetry::begin(self, &journal_path);
         let mut unfinished = Unfinished::default();
         if matches!(start, Start::New(_)) {

@@ -34,8 +34,8 @@ use crate::telemetry::TelemetryEnd;
 /// A run that has been prepared. Nothing happens until it is awaited: the run advances inside that await, on the
 /// caller's Tokio runtime.
 ///
-/// Dropping the run, or the future that carries it on, ends it: a session that has begun is closed as cancelled, and one
-/// that has not leaves nothing behind. A session that was to be resumed stays as it was until the run is awaited.
+/// Dropping the run, or the future that carries it on, ends it: a session that has begun is closed as cancelled, and
+/// one that has not leaves nothing. A session that was to be resumed stays as it was until the run is awaited.
 pub struct Run {
     pub(crate) id: String,
     pub(crate) journal: PathBuf,

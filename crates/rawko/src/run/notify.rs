@@ -1,8 +1,8 @@
-//! Tells the configured programs and addresses (`notify:`) that a run has ended, waits or asks.
+//! Notifies the configured programs and addresses (`notify:`) that a run has ended, waits or asks.
 //!
-//! A watcher like any other, on a thread of its own: it sees the run's events, in which secrets are masked, and never holds the
-//! run back. A notification that fails is a warning. Nothing of it is journaled: it changes nothing, and a resumed run tells of
-//! what happens then.
+//! A watcher like any other, on a thread of its own: it sees the run's events, in which secrets are masked, and never
+//! holds the run back. A notification that fails is a warning. Nothing of it is journaled: it changes nothing, and a
+//! resumed run reports only what happens from then on.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -193,7 +193,7 @@ mod tests {
     use rawko_core::{ErrorCode, ErrorInfo, Timestamp};
 
     #[test]
-    fn what_is_told_and_what_is_not() {
+    fn what_is_notified_and_what_is_not() {
         let mut story = Story { project: "/p".into(), ..Story::default() };
         let waiting = |after_ms| RunEvent::Waiting {
             reason: ErrorCode::RateLimited,

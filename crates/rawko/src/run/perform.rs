@@ -56,7 +56,7 @@ pub(crate) struct Performer {
     /// How the verification commands ended.
     pub(crate) seen: SeenTrees,
     redactor: Arc<Redactor>,
-    /// What holds the agents' commands to their permissions.
+    /// What confines the agents' commands to their permissions.
     confinement: Confinement,
     /// Asks people.
     asker: Option<Asker>,

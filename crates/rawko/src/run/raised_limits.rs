@@ -1,4 +1,4 @@
-//! Other limits for a session that is taken up: what was spent before counts.
+//! New limits for a resumed session. What it spent before counts.
 
 use rawko_core::session::{LimitKind, Outcome, Status};
 use rawko_core::setup::RunLimits;

@@ -1,5 +1,5 @@
-//! A run's dealings with the memory of its project: choosing what an execution is given, keeping what it learned,
-//! noting what helped. `rawko_core::memory` decides what is chosen and why; `memory` handles the files.
+//! How a run uses its project's memories: it chooses what an execution gets, keeps what it learned, and notes what
+//! helped. `rawko_core::memory` decides what is chosen and why; `memory` handles the files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -237,7 +237,7 @@ mod tests {
         let title = "The integration tests need a port";
         let first = "The integration tests start a server on port 7070; the demo must not be running.";
         assert_eq!(keep(title, first, "fact"), written("the-integration-tests-need-a-port.md"));
-        // In other words it is noted, and noting makes it no other memory.
+        // Said in other words, it becomes a note, which makes it no other memory.
         let again = "Integration tests start a server on port 7070, and the demo must not be running then.";
         for _ in 0..3 {
             let noted = KeptMemory::NotedOn { path: "the-integration-tests-need-a-port.md".to_owned() };
@@ -252,7 +252,7 @@ mod tests {
         let found = memory.store.find("integration-tests-need-the-port.md");
         assert_eq!(found[0].header.conflicts_with, ["the-integration-tests-need-a-port.md"]);
         assert_eq!(found[0].header.files[0].path, "ports.txt");
-        // A person took it back: the next run that finds it out again does not bring it back.
+        // A person took it back: the next run that finds it out again does not restore it.
         memory.store.retire("the-integration-tests-need-a-port.md", now()).unwrap();
         let noted = KeptMemory::NotedOn { path: "the-integration-tests-need-a-port.md".to_owned() };
         assert_eq!(keep(title, first, "fact"), noted);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_always_be_told_is_not_kept() {
+    fn what_would_always_be_given_is_not_kept() {
         let dir = tempfile::tempdir().unwrap();
         let memory = run_memory(dir.path());
         let keep = |title: &str, when: &[&str]| {

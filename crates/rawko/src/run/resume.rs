@@ -209,7 +209,7 @@ impl Rawko {
 }
 
 /// Waits for the commands of the process that ran the session before, if it was killed: they must not change anything
-/// behind the back of the next one.
+/// under the next one.
 ///
 /// # Errors
 /// [`Error::CommandsLeft`] if some cannot be ended.
@@ -223,8 +223,8 @@ pub(crate) fn end_commands(session: &str, journal: &JournalWriter) -> Result<(),
 
 /// What was lost before the session is taken up, and was not reported yet.
 pub(crate) fn lost(old: &Journal, folded: &Folded) -> Lost {
-    let untold = folded.session.lost_work().is_none();
-    let work = old.header.forked_from.as_ref().and_then(|from| from.lost.clone()).filter(|_| untold);
+    let is_unreported = folded.session.lost_work().is_none();
+    let work = old.header.forked_from.as_ref().and_then(|from| from.lost.clone()).filter(|_| is_unreported);
     Lost { jobs: folded.jobs.clone(), work }
 }
 

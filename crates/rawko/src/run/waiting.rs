@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_notices_a_wait_below_a_second() {
+    fn a_wait_below_a_second_is_not_reported() {
         assert_eq!(waiting(999), None);
         assert!(waiting(1_000).is_some());
     }

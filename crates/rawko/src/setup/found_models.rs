@@ -193,14 +193,14 @@ fn is_logged_in(file: &Path) -> bool {
     let Ok(Value::Object(settings)) = read.map(|_| serde_json::from_str(&text).unwrap_or_default()) else {
         return false;
     };
-    let is_somebody = |value: &Value| match value {
+    let is_user = |value: &Value| match value {
         Value::Array(users) => !users.is_empty(),
         Value::Object(user) => !user.is_empty(),
         Value::String(user) => !user.is_empty(),
         _ => false,
     };
     let keys = ["logged_in_users", "loggedInUsers", "last_logged_in_user", "lastLoggedInUser"];
-    keys.iter().filter_map(|key| settings.get(*key)).any(is_somebody)
+    keys.iter().filter_map(|key| settings.get(*key)).any(is_user)
 }
 
 #[cfg(test)]

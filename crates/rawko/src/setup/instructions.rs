@@ -20,7 +20,7 @@ pub(crate) const AGENTS: &str = "AGENTS.md";
 const CLAUDE: &str = "CLAUDE.md";
 /// Where a folder may have it as well.
 const HIDDEN: &str = ".claude/CLAUDE.md";
-/// All, the one that goes before the others first.
+/// All, by precedence.
 const NAMES: [&str; 3] = [AGENTS, CLAUDE, HIDDEN];
 /// Folders of what others wrote: their instructions are for those who work on that.
 const OF_OTHERS: [&str; 8] = [
@@ -89,11 +89,11 @@ impl ProjectInstructions {
     /// Takes the file `name` of `folder`, if it is there and says something.
     fn take(&mut self, folder: &Path, name: &str, project: &Path, reach: &Path) -> bool {
         let shown = shown(folder, name, project);
-        let told = read(&folder.join(name), reach);
-        // The file that it only names, if it does. A circle says nothing.
-        if let Ok(Some(told)) = &told
+        let file = read(&folder.join(name), reach);
+        // The file that it only names, if any. A circle counts as empty.
+        if let Ok(Some(file)) = &file
             && self.read.len() < MOST_POINTERS
-            && let Some(named) = pointer(&told.text).filter(|named| folder.join(named).is_file())
+            && let Some(named) = pointer(&file.text).filter(|named| folder.join(named).is_file())
         {
             let (path, other) = (folder.join(named), Path::new(named).file_name());
             if let (Some(folder), Some(other)) = (path.parent().and_then(|at| at.canonicalize().ok()), other)
@@ -103,22 +103,22 @@ impl ProjectInstructions {
                 return self.take(&folder, &other.to_string_lossy(), project, reach);
             }
         }
-        match told {
+        match file {
             Ok(None) => false,
             Err(why) => {
                 self.problems.push(format!("{shown} is passed over: {why}"));
                 false
             }
-            Ok(Some(told)) => {
-                self.problems.extend(told.problems.iter().map(|problem| format!("{shown} {problem}")));
+            Ok(Some(file)) => {
+                self.problems.extend(file.problems.iter().map(|problem| format!("{shown} {problem}")));
                 if name != AGENTS
-                    && let Some(import) = first_import(&told.text)
+                    && let Some(import) = first_import(&file.text)
                 {
                     self.problems.push(format!(
                         "{shown} imports `{import}`: imports are not followed; agents can read the file"
                     ));
                 }
-                self.text = Some(told.text);
+                self.text = Some(file.text);
                 self.read.push(shown.clone());
                 self.from = (shown != AGENTS).then_some(shown);
                 true
@@ -193,7 +193,8 @@ fn shown(folder: &Path, name: &str, project: &Path) -> String {
     }
 }
 
-/// The file that a text consists of the name of: an import, a link, or a link of the file system that was written as a text.
+/// The file whose name is all that a text says: an import, a link, or a link of the file system that was written as a
+/// text.
 fn pointer(text: &str) -> Option<&str> {
     let line = text.trim();
     let named = match line.strip_prefix('[') {

@@ -13,10 +13,10 @@ fn check(files: &[(&str, &str)], folder: &str, text: Option<&str>, from: Option<
     let folder = dir.path().join(folder);
     std::fs::create_dir_all(&project).unwrap();
     std::fs::create_dir_all(&folder).unwrap();
-    let told = standing(&project, &folder);
-    assert_eq!((told.text.as_deref(), told.from.as_deref()), (text, from));
-    assert_eq!(told.others, others);
-    assert!(told.problems.is_empty(), "{:?}", told.problems);
+    let found = standing(&project, &folder);
+    assert_eq!((found.text.as_deref(), found.from.as_deref()), (text, from));
+    assert_eq!(found.others, others);
+    assert!(found.problems.is_empty(), "{:?}", found.problems);
 }
 
 const OUTSIDE: (&str, &str) = ("AGENTS.md", "outside");
@@ -64,7 +64,7 @@ fn the_others_are_named_the_upper_ones_first_and_those_of_packages_are_not() {
 }
 
 #[test]
-fn of_very_many_some_are_named_and_the_rest_is_told() {
+fn of_very_many_some_are_named_and_the_rest_is_counted() {
     let dir = tempfile::tempdir().unwrap();
     for number in 0..MAX_OTHERS + 3 {
         let folder = dir.path().join(format!("f{number:03}"));
@@ -73,19 +73,19 @@ fn of_very_many_some_are_named_and_the_rest_is_told() {
     }
     std::fs::create_dir(dir.path().join("a\nb")).unwrap();
     std::fs::write(dir.path().join("a\nb").join(AGENTS), "x").unwrap();
-    let told = standing(dir.path(), dir.path());
-    assert_eq!((told.others.len(), told.others[0].as_str()), (MAX_OTHERS, "f000/AGENTS.md"));
-    assert!(told.problems.iter().any(|problem| problem.starts_with("3 more")), "{:?}", told.problems);
-    assert!(told.problems.iter().any(|problem| problem.contains("strange")), "{:?}", told.problems);
+    let found = standing(dir.path(), dir.path());
+    assert_eq!((found.others.len(), found.others[0].as_str()), (MAX_OTHERS, "f000/AGENTS.md"));
+    assert!(found.problems.iter().any(|problem| problem.starts_with("3 more")), "{:?}", found.problems);
+    assert!(found.problems.iter().any(|problem| problem.contains("strange")), "{:?}", found.problems);
 }
 
 /// What agents get of these bytes, and the problem that is reported.
 #[track_caller]
 fn check_bytes(bytes: &[u8], size: u64, text: &str, problem: &str) {
-    let told = prompt_text(bytes, size).unwrap();
-    assert!(told.text.starts_with(text) && told.text.len() < MAX_BYTES + 100, "{:?}", told.text);
-    assert_eq!(told.problems.len(), usize::from(!problem.is_empty()), "{:?}", told.problems);
-    assert!(told.problems.iter().all(|told| told.contains(problem)), "{:?}", told.problems);
+    let found = prompt_text(bytes, size).unwrap();
+    assert!(found.text.starts_with(text) && found.text.len() < MAX_BYTES + 100, "{:?}", found.text);
+    assert_eq!(found.problems.len(), usize::from(!problem.is_empty()), "{:?}", found.problems);
+    assert!(found.problems.iter().all(|one| one.contains(problem)), "{:?}", found.problems);
 }
 
 #[test]
@@ -117,10 +117,10 @@ fn what_leads_out_is_not_read_and_what_stays_inside_is() {
     for folder in [project.clone(), project.join("sub")] {
         std::os::unix::fs::symlink(dir.path().join("secret"), folder.join(AGENTS)).unwrap();
     }
-    let told = standing(&project, &project);
-    assert_eq!((told.text, told.others), (None, Vec::new()));
-    assert_eq!(told.problems.len(), 1);
-    assert!(told.problems[0].contains("leads elsewhere"), "{:?}", told.problems);
+    let found = standing(&project, &project);
+    assert_eq!((found.text, found.others), (None, Vec::new()));
+    assert_eq!(found.problems.len(), 1);
+    assert!(found.problems[0].contains("leads elsewhere"), "{:?}", found.problems);
     std::fs::write(project.join("CLAUDE.md"), "one file, two names").unwrap();
     std::fs::remove_file(project.join(AGENTS)).unwrap();
     std::os::unix::fs::symlink("CLAUDE.md", project.join(AGENTS)).unwrap();
@@ -144,18 +144,18 @@ fn claude_md_stands_for_agents_md_in_a_folder_without_one() {
 #[test]
 fn imports_of_a_claude_md_are_not_followed() {
     let dir = tempfile::tempdir().unwrap();
-    let told = |text: &str| {
+    let found_in = |text: &str| {
         std::fs::write(dir.path().join("CLAUDE.md"), text).unwrap();
         std::fs::write(dir.path().join("style.md"), "secret words").unwrap();
         standing(dir.path(), dir.path())
     };
-    let importing = told("Ask @tom, use @types/node, and read (see @style.md).");
+    let importing = found_in("Ask @tom, use @types/node, and read (see @style.md).");
     assert_eq!(
         importing.problems,
         ["CLAUDE.md imports `@style.md`: imports are not followed; agents can read the file"]
     );
     assert!(!importing.text.unwrap().contains("secret words"));
-    assert_eq!(told("Ask @tom, use @types/node.").problems, [""; 0]);
+    assert_eq!(found_in("Ask @tom, use @types/node.").problems, [""; 0]);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! From what a caller wants to a setup: the builder, the configuration's models and agents, instructions, walls.
+//! Turns what a caller wants into a setup: the builder, the configuration's models and agents, instructions,
+//! confinement.
 
 pub(crate) mod assemble;
 pub(crate) mod attaching;

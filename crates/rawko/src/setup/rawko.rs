@@ -384,7 +384,7 @@ impl Rawko {
         Ok(Setup { memory, agents, ..setup })
     }
 
-    /// Whether what runs are made of is free of secrets. A run checks this before it begins.
+    /// Checks that what runs are made of is free of secrets. A run does so before it begins.
     ///
     /// # Errors
     /// [`Error::Setup`] that names the place and the secret.

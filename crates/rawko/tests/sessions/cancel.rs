@@ -12,7 +12,7 @@ use crate::trial::{Trial, check_replay, complete, events as events_of, last_path
 const PATIENCE: Duration = Duration::from_millis(60);
 
 #[tokio::test]
-async fn what_nobody_works_on_is_closed_wherever_it_stopped() {
+async fn a_session_without_a_process_is_closed_wherever_it_stopped() {
     let whole = Trial::new();
     whole.run().await;
     let records = whole.journal().records.len();
@@ -88,7 +88,7 @@ async fn a_process_is_not_signalled_on_its_number_alone() {
 }
 
 #[tokio::test]
-async fn a_run_leaves_no_mark_behind() {
+async fn a_run_leaves_no_mark() {
     let trial = Trial::new();
     trial.run().await;
     assert!(!last_path(&trial).with_file_name("holder.json").exists());

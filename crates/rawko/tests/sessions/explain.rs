@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::trial::{Trial, calls, complete, report, select};
 
 #[tokio::test]
-async fn each_decision_is_told_with_what_was_seen_and_said() {
+async fn each_decision_is_explained_by_what_was_seen_and_said() {
     let trial = Trial::new();
     trial.run().await;
     let decisions = explain(&trial.journal());
@@ -61,7 +61,7 @@ async fn rules_and_people_decide_without_a_model() {
 }
 
 #[tokio::test]
-async fn an_answer_that_never_came_is_told_as_that() {
+async fn an_answer_that_never_came_is_explained_as_missing() {
     let whole = Trial::with(json!([select("worker"), report("worker"), complete()]));
     whole.run().await;
     // Cut between the question and its answer.

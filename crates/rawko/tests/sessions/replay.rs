@@ -28,7 +28,7 @@ async fn a_session_leads_to_what_it_recorded_and_is_counted() {
 }
 
 #[tokio::test]
-async fn a_record_that_was_changed_is_told_by_its_fields() {
+async fn a_changed_record_is_reported_by_its_fields() {
     let trial = Trial::new();
     trial.run().await;
     let mut journal = trial.journal();
@@ -72,7 +72,7 @@ async fn check(change: impl Fn(&Trial), purpose: Option<&str>, field: &str, deri
 }
 
 #[tokio::test]
-async fn a_changed_prompt_is_told_by_the_request_that_it_changes() {
+async fn a_changed_prompt_is_reported_by_the_request_that_it_changes() {
     let agent = |text: &'static str| move |trial: &Trial| trial.write(".rawko/agents/checker.yaml", text);
     let changed = agent("name: checker\nsystemPrompt: You check twice.\n");
     check(changed, Some("checker"), "effects[0].request.system", "You check twice.").await;
@@ -92,7 +92,7 @@ async fn a_changed_prompt_is_told_by_the_request_that_it_changes() {
 }
 
 #[tokio::test]
-async fn a_changed_permission_is_told_where_it_denies() {
+async fn a_changed_permission_is_reported_where_it_denies() {
     // The list of tools that models get stays the same; only the verdict on one call changes.
     let changed = |trial: &Trial| {
         trial.write(

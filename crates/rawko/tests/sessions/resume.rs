@@ -42,9 +42,9 @@ async fn cut_after_any_record_it_ends_the_same_and_nothing_is_done_twice() {
     for at in 1..journal.records.len() {
         let (cut, journal, outcome) = (whole.cut(at), journal.clone(), outcome.clone());
         cuts.push(async move {
-            let (end, told) = finish(cut.rawko().resume(None).unwrap()).await;
+            let (end, events) = finish(cut.rawko().resume(None).unwrap()).await;
             assert_eq!((end.status, &end.summary), (outcome.status, &outcome.summary), "cut at {at}");
-            assert!(matches!(told.first(), Some(RunEvent::SessionStarted { resumed: true, .. })));
+            assert!(matches!(events.first(), Some(RunEvent::SessionStarted { resumed: true, .. })));
             let resumed = cut.journal();
             assert_eq!(state(&resumed), State::Complete);
             check_replay(&resumed);
@@ -110,17 +110,17 @@ async fn files_that_changed_meanwhile_are_named() {
     for (text, changed) in [("first\n", false), ("first, by somebody\n", true)] {
         let cut = whole.cut(answered.unwrap() + 1);
         cut.write("a.txt", text);
-        let (outcome, told) = finish(cut.rawko().resume(None).unwrap()).await;
+        let (outcome, events) = finish(cut.rawko().resume(None).unwrap()).await;
         assert_eq!(outcome.status, Status::Claimed);
-        let warned = told.iter().any(
+        let warned = events.iter().any(
             |event| matches!(event, RunEvent::Note(Note::Warned { message }) if message.contains("changed") && message.contains("a.txt")),
         );
-        assert_eq!(warned, changed, "{told:?}");
+        assert_eq!(warned, changed, "{events:?}");
         // The agent saw the file before the cut; it may edit it only as it saw it.
-        let failed = told.iter().any(
+        let failed = events.iter().any(
             |event| matches!(event, RunEvent::Note(Note::ToolFinished { tool, outcome, .. }) if tool == "Edit" && outcome.is_error),
         );
-        assert_eq!(failed, changed, "{told:?}");
+        assert_eq!(failed, changed, "{events:?}");
     }
 }
 

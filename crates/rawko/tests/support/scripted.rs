@@ -25,11 +25,11 @@ pub(crate) fn unconfined() -> Permissions {
 pub(crate) async fn finish(mut run: Run) -> (Outcome, Vec<RunEvent>) {
     let mut events = run.events();
     let outcome = run.await.unwrap();
-    let mut told = Vec::new();
+    let mut seen = Vec::new();
     while let Some(event) = events.next().await {
-        told.push(event);
+        seen.push(event);
     }
-    (outcome, told)
+    (outcome, seen)
 }
 
 /// The journal of the latest session.

@@ -1,5 +1,5 @@
-//! `rawko fleet approve ID [yes|no]`: answers the question of a task. The answer names its question, because what waits may be
-//! another one by the time that it arrives.
+//! `rawko fleet approve ID [yes|no]`: answers the question of a task. The answer names its question, because another
+//! one may be open when it arrives.
 
 use rawko_temporal::ApprovalAnswer;
 use serde_json::json;

@@ -145,7 +145,7 @@ fn configured(
     let provenance = &rawko.config().provenance;
     let counts = |key: &str| provenance.is_projects(&format!("/fleet/{key}"));
     if all.into_iter().any(|(key, given)| given.is_none() && counts(key)) {
-        // Tells what the project claims, if it is not trusted.
+        // Reports what the project claims, if it is not trusted.
         workspace.open_quietly()?;
     }
     Ok((rawko.config().config.fleet.clone(), rawko.event_redactor()))

@@ -1,5 +1,6 @@
-//! Fleets (`docs/fleets.md`): `rawko worker`, `rawko submit` and `rawko fleet`. The commands are in every build, so that one
-//! without the feature `fleet` says how to get them; what they do, and their place in the help, is in builds with it.
+//! Fleets (`docs/fleets.md`): `rawko worker`, `rawko submit` and `rawko fleet`. The commands are in every build, so
+//! that one without the feature `fleet` says how to get them. Only builds with the feature can carry them out and list
+//! them in the help.
 
 #![cfg_attr(
     not(feature = "fleet"),

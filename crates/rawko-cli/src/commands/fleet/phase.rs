@@ -1,4 +1,4 @@
-//! How a task of a fleet stands, for people and programs.
+//! The state of a fleet's task, for people and programs.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -1,4 +1,4 @@
-//! `rawko fleet steer ID COMMAND`: a command of the user to a task, as `rawko steer` takes them.
+//! `rawko fleet steer ID COMMAND`: gives a task one of the commands that `rawko steer` takes.
 
 use rawko_temporal::FleetError;
 use serde_json::json;

@@ -288,7 +288,7 @@ fn tell(
     Ok(())
 }
 
-/// Waits for the ends, and tells each as it comes.
+/// Waits for the ends, and reports each as it comes.
 async fn wait_for_all(
     workspace: &Workspace,
     fleet: &Fleet,

@@ -1,5 +1,5 @@
-//! `rawko fleet watch ID`: follows a task by its events in the fleet's store, and reports it as a live run is reported. The
-//! store has an event once the step after it has begun; what waits for a person is asked of the engine.
+//! `rawko fleet watch ID`: follows a task by its events in the fleet's store, and reports it as a live run is reported.
+//! An event reaches the store only when the next step begins, so open questions come from the engine.
 
 use std::path::PathBuf;
 use std::time::Duration;

@@ -78,8 +78,8 @@ async fn until_stopped(console: Console, settings: WorkerSettings, line: String)
     let mut working = pin!(work(settings, ready, async move {
         let _ = stopped.await;
     }));
-    let mut told = pin!(tokio::time::sleep(PATIENCE));
-    let (mut stop, mut is_told) = (Some(stop), false);
+    let mut patience = pin!(tokio::time::sleep(PATIENCE));
+    let (mut stop, mut is_reported) = (Some(stop), false);
     loop {
         tokio::select! {
             biased;
@@ -100,8 +100,8 @@ async fn until_stopped(console: Console, settings: WorkerSettings, line: String)
                 ended.or_failure()?;
                 return Ok(Exit::Success);
             }
-            () = &mut told, if !is_told => {
-                is_told = true;
+            () = &mut patience, if !is_reported => {
+                is_reported = true;
                 if !is_ready.load(Ordering::Relaxed) {
                     let _ = console.write_error("waiting for the Temporal server, for up to 5 minutes\n");
                 }

@@ -1,4 +1,4 @@
-//! Which memory a name means, and what to try where it cannot be read or written.
+//! Finds the memory that a name means, and says what to try if it cannot be read or written.
 
 use rawko::memory::{FOLDER, MemoryStore, OF_USER, Report, WriteError};
 use rawko_core::memory::{Memory, Reason, Severity, reference_key, referred_keys};

@@ -1,4 +1,4 @@
-//! `rawko memory match`: which memories an agent would be given for a task, and every reason.
+//! `rawko memory match`: which memories an agent would get for a task, and why.
 
 use clap::Args;
 use rawko::memory::{MemoryStore, Recall, RecallOptions};

@@ -1,7 +1,7 @@
-//! The keys of the view: what each does in which situation, and what is shown about that. Nothing is decided here: a key
-//! asks the run for something, or answers a question of it. What is typed or pasted is text and never an action,
-//! because a sentence that was begun too early would do something: actions are in a menu that Esc opens, and Enter does
-//! the chosen one. Text that is pasted without marks may hold tabs and newlines, but no Esc.
+//! The keys of the view: what each does in which situation, and what is shown about that. Nothing is decided here: a
+//! key asks the run for something, or answers a question of it. What is typed or pasted is text and never an action,
+//! because a sentence typed too early would trigger actions: these are in a menu that Esc opens, and Enter does the
+//! chosen one. Text that is pasted without marks may hold tabs and newlines, but no Esc.
 
 use rawko::Override;
 use rawko_core::Timestamp;
@@ -179,7 +179,7 @@ impl KeyboardControl {
         }
     }
 
-    /// A line is wanted behind this prompt, or none is any more.
+    /// A line is wanted after this prompt, or none is any more.
     pub(super) fn ask_for_line(&mut self, prompt: Option<String>) {
         let is_known = matches!((&self.line, &prompt), (Some((known, _)), Some(prompt)) if known == prompt);
         if !is_known {
@@ -282,7 +282,7 @@ impl Input {
         self.at += 1;
     }
 
-    /// The part of the line around the cursor that fits, behind `prompt`, and the column of the cursor.
+    /// The part of the line around the cursor that fits after `prompt`, and the column of the cursor.
     fn line(&self, prompt: &str, columns: usize) -> (StyledLine, usize) {
         let prompt = StyledLine::of(Tone::Warning, prompt).cut(columns.saturating_sub(8).max(columns / 2));
         let room = columns.saturating_sub(prompt.width() + 1).max(1);

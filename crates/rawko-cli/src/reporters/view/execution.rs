@@ -60,8 +60,8 @@ pub(super) struct CallProgress {
     /// Since when it runs; `None` while it waits for the calls before it.
     pub(super) begun: Option<Timestamp>,
     pub(super) end: Option<CallEnd>,
-    /// Whether its result has been told.
-    is_told: bool,
+    /// Whether its result has been shown.
+    is_shown: bool,
 }
 
 /// How a call ended.
@@ -153,22 +153,22 @@ impl ExecutionProgress {
     /// A call begins to run.
     pub(super) fn begins(&mut self, call_id: &str, now: Timestamp) {
         // A call for which a person was asked begins a second time.
-        if let Some(call) = self.untold(call_id) {
+        if let Some(call) = self.unshown(call_id) {
             (call.begun, call.end) = (Some(now), None);
         }
     }
 
     /// A call has ended whose result comes later.
     pub(super) fn ended(&mut self, call_id: &str, outcome: &ToolOutcome) {
-        if let Some(call) = self.untold(call_id) {
+        if let Some(call) = self.unshown(call_id) {
             call.end = Some(CallEnd::of(outcome));
         }
     }
 
-    /// The call whose result has not been told.
-    fn untold(&mut self, call_id: &str) -> Option<&mut CallProgress> {
+    /// The call whose result has not been shown.
+    fn unshown(&mut self, call_id: &str) -> Option<&mut CallProgress> {
         let is_denied = |call: &CallProgress| matches!(call.end, Some(CallEnd::Denied));
-        self.calls.iter_mut().find(|call| call.id == call_id && !call.is_told && !is_denied(call))
+        self.calls.iter_mut().find(|call| call.id == call_id && !call.is_shown && !is_denied(call))
     }
 
     pub(super) fn called(&mut self, call: &ToolCall, allowed: bool) {
@@ -188,7 +188,7 @@ impl ExecutionProgress {
             argument,
             begun: None,
             end,
-            is_told: false,
+            is_shown: false,
         });
     }
 
@@ -198,8 +198,8 @@ impl ExecutionProgress {
                 self.totals.files.push(file.clone());
             }
         }
-        if let Some(call) = self.untold(call_id) {
-            call.is_told = true;
+        if let Some(call) = self.unshown(call_id) {
+            call.is_shown = true;
             call.end = Some(CallEnd::of(outcome));
             self.totals.failed += u64::from(phrase::failed(outcome));
         }

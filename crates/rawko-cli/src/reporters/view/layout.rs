@@ -1,5 +1,5 @@
-//! The view at a moment: a pure function of what it shows, the size of the terminal and the time. It takes at most half
-//! of the window, and no line is wider than the window.
+//! Draws the view: a pure function of the model, the size of the terminal and the time. It takes at most half of the
+//! window, and no line is wider than the window.
 
 use rawko_core::Timestamp;
 use rawko_core::machine::{Plan, State, StepStatus};

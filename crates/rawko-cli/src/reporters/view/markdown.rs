@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_told_apart() {
+    fn blocks_are_distinguished() {
         check(
             "# Why\nIt *is* **so**:\n\n- one\n- two\n  1. deep\n",
             &["Why", "", "It is so:", "", "- one", "- two", "  1. deep"],

@@ -60,7 +60,7 @@ pub(super) struct Wait {
     pub(super) until: Timestamp,
 }
 
-/// What tells questions apart: the digest of the call, which may be asked for again, and the end of the time to answer.
+/// What distinguishes questions: the digest of the call, which may be asked for again, and the end of the time to answer.
 pub(super) type QuestionId = (String, Timestamp);
 
 /// An open question to a person.

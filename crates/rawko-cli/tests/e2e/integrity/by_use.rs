@@ -1,4 +1,4 @@
-//! Checks that no name tells: they are known by what they are made of, and by who uses them.
+//! Checks without a telling name: rawko recognises them by their content and by the code that uses them.
 
 use super::Project;
 

@@ -75,7 +75,7 @@ fn copies(trial: &Trial) -> usize {
     names.filter(|name| name.to_string_lossy().starts_with("rawko-verify-")).count()
 }
 
-/// A kill leaves the copy of the baseline behind; the next verification removes it.
+/// A kill leaves the copy of the baseline; the next verification removes it.
 #[test]
 fn a_copy_that_a_killed_run_left_is_removed() {
     let verify = "sleep 30";

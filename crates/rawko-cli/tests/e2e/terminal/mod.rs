@@ -205,8 +205,8 @@ fn text_that_is_typed_into_the_view_is_said_and_does_nothing() {
     let asked = pane.trial.server.asked();
     // The call was made once, and its result was read together with both messages.
     assert_eq!(asked.len(), 4, "{all}");
-    let told = asked[2].json.to_string();
-    assert!(told.contains("run the linter too") && told.contains("quickly please"), "{told}");
+    let request = asked[2].json.to_string();
+    assert!(request.contains("run the linter too") && request.contains("quickly please"), "{request}");
 }
 
 #[test]
@@ -360,15 +360,15 @@ fn a_server_asks_at_the_terminal() {
     pane.wait_for("2 blue]: 2");
     pane.types(&["Enter"]);
     pane.ends(0);
-    let told = pane.trial.server.asked()[2].json.to_string();
-    assert!(told.contains("accept") && told.contains("blue"), "{told}");
+    let request = pane.trial.server.asked()[2].json.to_string();
+    assert!(request.contains("accept") && request.contains("blue"), "{request}");
 
     let Some(pane) = Pane::start(asking(), 80, 40, &["run", "--plain", "Ask."]) else { return };
     pane.wait_for("color [1 red, 2 blue]:");
     pane.types(&["red", "Enter"]);
     pane.ends(0);
-    let told = pane.trial.server.asked()[2].json.to_string();
-    assert!(told.contains("accept") && told.contains("red"), "{told}");
+    let request = pane.trial.server.asked()[2].json.to_string();
+    assert!(request.contains("accept") && request.contains("red"), "{request}");
 
     let Some(pane) = Pane::start(asking(), 80, 40, &["run", "Ask."]) else { return };
     pane.wait_for("color [1 red, 2 blue]:");
@@ -407,7 +407,7 @@ fn keys_steer_the_run() {
     let all = pane.ends(0);
     assert!(all.contains("the pause is over"), "{all}");
     let asked = pane.trial.server.asked();
-    assert!(asked[2].json.to_string().contains("the file is a.txt"), "the agent was not told");
+    assert!(asked[2].json.to_string().contains("the file is a.txt"), "the agent did not get it");
 }
 
 #[test]

@@ -92,7 +92,7 @@ fn a_tree_that_is_another_one_is_not_read() {
 }
 
 #[test]
-fn what_the_tree_is_now_is_not_what_somebody_laid_there_for_it() {
+fn the_present_tree_is_not_one_that_someone_planted() {
     let bench = Bench::repository();
     bench.write("test", "strict\n");
     let id = bench.take(1);

@@ -3,7 +3,7 @@
 use super::bench::Bench;
 use crate::checkpoint::{ChangeKind, CheckpointError, DiffDetail, DiffRange, Until};
 
-fn told(bench: &Bench, span: DiffRange) -> (Vec<(String, ChangeKind)>, String) {
+fn diff(bench: &Bench, span: DiffRange) -> (Vec<(String, ChangeKind)>, String) {
     let changes = bench.changes(span);
     let files = changes.files.into_iter().map(|file| (file.path, file.kind)).collect();
     (files, String::from_utf8(changes.patch).unwrap())
@@ -18,11 +18,11 @@ fn a_session_and_each_execution() {
     bench.write("after", "the user's\n");
     let modified = ("tracked".to_owned(), ChangeKind::Modified);
     let added = ("new".to_owned(), ChangeKind::Added);
-    let (files, patch) = told(&bench, DiffRange::Session);
+    let (files, patch) = diff(&bench, DiffRange::Session);
     assert_eq!(files, [added.clone(), modified.clone()]);
     assert!(patch.contains("-one\n+two\n") && patch.contains("+n\n"), "{patch}");
-    assert_eq!(told(&bench, DiffRange::Execution(1)).0, [modified]);
-    assert_eq!(told(&bench, DiffRange::Execution(3)).0, [added]);
+    assert_eq!(diff(&bench, DiffRange::Execution(1)).0, [modified]);
+    assert_eq!(diff(&bench, DiffRange::Execution(3)).0, [added]);
     let error = bench.checkpoints.changes(DiffRange::Execution(2), DiffDetail::Files).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -31,7 +31,7 @@ fn a_session_and_each_execution() {
 }
 
 #[test]
-fn a_session_without_an_end_is_compared_with_the_folder_and_leaves_nothing_behind() {
+fn a_session_without_an_end_is_compared_with_the_folder_and_leaves_nothing() {
     let bench = Bench::repository();
     bench.take(1);
     bench.write("new", "n\n").remove("tracked").write("bin", b"\0\x01\xff");

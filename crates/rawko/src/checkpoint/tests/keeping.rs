@@ -218,7 +218,7 @@ fn a_session_of_a_strange_name_names_no_ref() {
 }
 
 #[test]
-fn a_session_that_has_only_what_another_kept_leaves_an_end_behind() {
+fn a_session_that_has_only_what_another_kept_leaves_an_end() {
     let bench = Bench::repository();
     bench.take(1);
     for (session, has_kept) in [("a-fork", true), ("another", false)] {

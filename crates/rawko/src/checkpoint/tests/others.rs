@@ -49,7 +49,7 @@ fn check(bench: &Bench) {
     for (name, text) in [("b", "theirs"), ("both", "theirs"), ("first theirs", "2"), ("notes", "theirs")] {
         assert_eq!(bench.read(name), text, "{name}");
     }
-    // A second rewind finds nothing more to do, and the undoing brings back what was there.
+    // A second rewind finds nothing more to do, and undoing it restores what was there.
     let again = bench.rewind("1");
     assert_eq!((again.restored.len(), again.removed.len(), again.by_others.len()), (0, 0, 3), "{again:?}");
     bench.rewind("rewind-1");
@@ -95,7 +95,7 @@ fn the_end_of_a_session_counts_where_its_last_execution_was_not_seen_to_end() {
 }
 
 #[test]
-fn what_verification_changed_is_the_sessions_if_nobody_else_was_at_it() {
+fn what_verification_changed_is_the_sessions_if_no_one_else_changed_it() {
     let bench = Bench::repository();
     bench.write("lock", "0").take(1);
     bench.write("a", "1");
@@ -171,7 +171,7 @@ fn what_changed_after_the_last_sign_of_a_killed_session_stays() {
     let done = bench.rewind("1");
     is_taken_back(&bench, &done);
     assert_eq!((&done.left_alone, &done.by_others), (&dry.left_alone, &dry.by_others));
-    // What it was is known from now on, although the files that were brought back are new.
+    // What it was is known from now on, although the files that were restored are new.
     bench.rewind("rewind-1");
     assert_eq!(bench.read("tracked"), "by it\n");
     let again = bench.rewind("1");
@@ -247,7 +247,7 @@ fn a_rewind_that_was_killed_is_completed_or_undone() {
         bench.checkpoints.take_after(1).unwrap();
         bench.end();
         let ended = bench.tree();
-        // It has kept the tree, brought back one file, made one folder, emptied another, and then was killed.
+        // It has kept the tree, restored one file, made one folder, emptied another, and then was killed.
         let store = bench.checkpoints.store().unwrap();
         let listing = store.list(&[].into()).unwrap();
         store.keep("rewind-1", &TreeToKeep::before(listing, &to), None).unwrap();
@@ -324,7 +324,7 @@ fn what_was_ignored_then_is_named_also_where_the_rule_is_somebody_elses_now() {
     }
     assert_eq!((bench.read("a.env").as_str(), bench.read("out/x").as_str()), ("precious", "built"));
     bench.checkpoints.rewind("1", Execute::Really, Extent::Everything).unwrap();
-    assert_eq!(bench.read("a.env"), "precious", "nobody knows what it was");
+    assert_eq!(bench.read("a.env"), "precious", "what it was is not known");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::bench::{Bench, SESSION};
 use crate::checkpoint::{Checkpoints, DiffRange};
 
-/// Keeps, changes, compares and brings back, whatever the place.
+/// Keeps, changes, compares and restores, whatever the place.
 #[track_caller]
 fn check(bench: &Bench) {
     bench.write("file", "1\n").write("old", "o\n").write("sub/.gitignore", "x\n").write("sub/x", "ignored\n");

@@ -169,7 +169,7 @@ fn check(bench: &Bench, rounds: &[(Vec<Edit>, Vec<Edit>)], to: usize) -> Result<
         } else if by_session.contains(path.as_str()) && !by_others.contains(path.as_str()) {
             prop_assert!(entangled || is == should, "the session's: {}", story());
         } else if is != was {
-            prop_assert!(entangled || by_session.contains(path.as_str()), "nobody's: {}", story());
+            prop_assert!(entangled || by_session.contains(path.as_str()), "of no one: {}", story());
         }
         prop_assert!(
             entangled || is == should || named.contains(path.as_str()) || path.ends_with(".log"),

@@ -1,4 +1,4 @@
-//! Bringing trees back.
+//! Restoring trees.
 
 use super::bench::{Bench, header};
 use crate::checkpoint::{CheckpointError, Execute, Extent};

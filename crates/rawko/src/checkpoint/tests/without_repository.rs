@@ -4,7 +4,7 @@ use super::bench::Bench;
 use crate::checkpoint::{ChangeKind, CheckpointError, Checkpoints, DiffDetail, DiffRange, Execute, Extent};
 
 #[test]
-fn a_folder_is_kept_compared_and_brought_back() {
+fn a_folder_is_kept_compared_and_restored() {
     let bench = Bench::plain();
     bench
         .write(".gitignore", "*.log\n!keep.log\n")

@@ -31,7 +31,7 @@ fn check_every_key_in(text: &str, schema: &Value, quote: &str) {
 }
 
 #[test]
-fn the_documentation_tells_every_key_and_variable() {
+fn the_documentation_names_every_key_and_variable() {
     check_every_key_in(DOCUMENTATION, &config_schema(), "`");
     check_every_key_in(DOCUMENTATION, &agent_schema(), "`");
     for variable in environment_variables() {
@@ -40,7 +40,7 @@ fn the_documentation_tells_every_key_and_variable() {
 }
 
 #[test]
-fn the_file_that_init_writes_tells_every_key() {
+fn the_file_that_init_writes_names_every_key() {
     let schema = config_schema();
     let mut all = BTreeSet::new();
     keys(&schema, &mut all);

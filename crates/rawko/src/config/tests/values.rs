@@ -266,7 +266,7 @@ fn templates_are_the_projects_own() {
 }
 
 #[test]
-fn misnamed_files_are_told() {
+fn misnamed_files_are_reported() {
     let loaded = TestProject::new(&[(".rawko/config.yml", "version: 1")]).loaded();
     assert_eq!(loaded.warnings.len(), 1);
     assert!(loaded.warnings[0].to_string().contains("rename it"), "{}", loaded.warnings[0]);

@@ -1,16 +1,16 @@
-//! Forking a session: a new one that is made of an old one (`docs/sessions.md#fork-a-session`; ADR 19).
+//! Forks a session: makes a new one from an old one (`docs/sessions.md#fork-a-session`; ADR 19).
 //!
 //! A fork with the same task shares the first records of the old session: they are folded again, under other models or
-//! limits where those were asked for. How it then goes on is resuming's business:
+//! limits if the caller asks for those. What a resume then does depends on where they end:
 //!
-//! - Up to an event whose consequences are not shared: they are begun anew.
-//! - Up to its consequences: what was begun by them and not answered within the shared records is of unknown outcome,
-//!   as after a crash. Questions and reads are done again, anything else is reported as unknown.
+//! - With an event: what follows from it begins anew.
+//! - With what follows from an event: what that began and no shared record answers has an unknown outcome, as after a
+//!   crash. Questions and reads are done again, anything else is reported as unknown.
 //!
-//! A fork with another task shares the setup alone. Everything else in a journal came of its task: decisions, plans,
+//! A fork with another task shares the setup alone. Everything else in a journal belongs to its task: decisions, plans,
 //! conversations, verifications.
 
-mod taking;
+mod replay;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ use rawko_core::session::{Event, Session, SharedSpend, Stamped};
 use rawko_core::setup::{AgentSetup, CacheUse, Setup};
 use serde::Serialize;
 
-use self::taking::{ForkReplay, TakenPrefix};
+use self::replay::{ForkReplay, TakenPrefix};
 use crate::checkpoint::Checkpoints;
 use crate::clock::now;
 use crate::error::Error;
@@ -76,9 +76,9 @@ impl Rawko {
     /// else stays as it was recorded. Nothing is run: [`Rawko::resume`] does that.
     ///
     /// # Errors
-    /// [`Error::Journal`] where the other journal cannot be read or the new one not be written, [`Error::Diverged`] where
-    /// this rawko does not come to what the shared records say, [`Error::Setup`] where there is nothing to share,
-    /// [`Error::EmptyTask`] where the other task is empty.
+    /// [`Error::Journal`] where the other journal cannot be read or the new one not be written, [`Error::Diverged`]
+    /// where this rawko derives something else than the shared records say, [`Error::Setup`] where there is nothing to
+    /// share, [`Error::EmptyTask`] where the other task is empty.
     pub fn fork(&self, id: &str, options: &ForkOptions) -> Result<Fork, Error> {
         let store = self.sessions();
         let old_path = store.find(id)?;
@@ -154,22 +154,22 @@ impl Rawko {
         Ok(TakenPrefix::anew(Stamped { at: now(), event }, last))
     }
 
-    /// The first records, `at` of them or as many as can be gone on from.
+    /// The first records, `at` of them or as many as a fork can go on from.
     fn take_over(&self, old: &Journal, at: Option<u64>) -> Result<TakenPrefix, Error> {
         let until = at.unwrap_or(old.records.len() as u64);
         let session = &old.header.session;
         let diverged = |divergence| Error::Diverged { session: session.clone(), divergence };
-        let mut taking = ForkReplay::new(&old.records);
+        let mut replay = ForkReplay::new(&old.records);
         let mut redactor = self.redactor(&Providers::new());
         for (seq, record) in (1..=until).zip(&old.records) {
             let Record::Event(stamped) = record else {
-                taking.step(seq, record).map_err(diverged)?;
+                replay.step(seq, record).map_err(diverged)?;
                 continue;
             };
             let mut event = match &stamped.event {
                 Event::TaskStarted { task, setup, shared_events: _ } => {
                     let mut setup = self.overridden(setup)?;
-                    // A provider without its key has nothing that could be kept out.
+                    // A provider without its key has no secret to hide.
                     redactor = self.redactor(&self.providers(&setup).unwrap_or_default());
                     redactor.setup(&mut setup)?;
                     Event::TaskStarted { task: task.clone(), setup: Box::new(setup), shared_events: 0 }
@@ -196,24 +196,24 @@ impl Rawko {
                 other => other.clone(),
             };
             redactor.event(&mut event);
-            taking.event(seq, record, Stamped { at: stamped.at, event }).map_err(diverged)?;
-            if taking.taken.stopped.is_some() {
+            replay.event(seq, record, Stamped { at: stamped.at, event }).map_err(diverged)?;
+            if replay.taken.stopped.is_some() {
                 break;
             }
         }
-        if !taking.fork().state().is_final() {
-            return Ok(taking.end(until));
+        if !replay.fork().state().is_final() {
+            return Ok(replay.end(until));
         }
         // A session that has ended cannot go on. If that many records were asked for, it is an error; otherwise one
         // record less is shared.
-        let last = taking.taken.end().saturating_sub(1);
+        let last = replay.taken.end().saturating_sub(1);
         if at.is_none() && last > 0 {
-            return Ok(taking.end(last));
+            return Ok(replay.end(last));
         }
-        let message = if taking.old.folded().session.state().is_final() {
-            format!("session {session} has ended with record {}", taking.taken.last)
+        let message = if replay.old.folded().session.state().is_final() {
+            format!("session {session} has ended with record {}", replay.taken.last)
         } else {
-            format!("a fork of session {session} would end with record {}", taking.taken.end())
+            format!("a fork of session {session} would end with record {}", replay.taken.end())
         };
         Err(Error::Setup { message, hint: format!("share {last} records at most: --at {last}") })
     }
@@ -260,7 +260,7 @@ impl Rawko {
     }
 }
 
-/// Whether the setup may be another after this event.
+/// Whether this event may change the setup.
 fn changes_setup(event: &Event) -> bool {
     match event {
         Event::TaskStarted { .. }

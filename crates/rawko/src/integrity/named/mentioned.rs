@@ -125,7 +125,7 @@ pub(in super::super) fn mentioned(
             .map(|end| format!("{place}{end}"));
         found.extend(files.into_iter().filter(|file| is_helper(file, folder, of) && is_file(file)));
     }
-    // Plug-ins of a runner have a say in all tests, whatever their names.
+    // Plug-ins of a runner affect all tests, whatever their names.
     let lists = patterns.plugins.captures_iter(text).filter_map(|list| list.get(1));
     let quoted = lists.flat_map(|list| patterns.quoted.captures_iter(list.as_str()));
     let of_pytest = patterns.option.captures_iter(text).filter(|_| OF_PYTEST.contains(&name(path)));

@@ -506,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_found_behind_wrappers_and_options() {
+    fn the_file_is_found_after_wrappers_and_options() {
         for command in [
             "bash -euo pipefail lint.sh",
             "stdbuf -oL bash lint.sh app.py",

@@ -206,7 +206,8 @@ fn closed(text: &str) -> Option<(usize, usize)> {
     None
 }
 
-/// The files that a comparing command holds against what was made: its only operand, or what is named like an expectation.
+/// The files that a comparing command compares with what was made: its only operand, or what is named like an
+/// expectation.
 pub(super) fn expectations<'a>(words: &[&'a str], is_file: &dyn Fn(&str) -> bool) -> Vec<&'a str> {
     let [program, operands @ ..] = words else { return Vec::new() };
     if !matches!(*program, "diff" | "cmp" | "comm") {

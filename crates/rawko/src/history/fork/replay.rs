@@ -1,9 +1,9 @@
-//! What a fork takes over from another session.
+//! Finds out what a fork takes over from another session.
 //!
-//! As long as both are given the same events they come to the same, and one fold is that of both. From the event on that
-//! is another one in the fork, or that follows an end, which has cost the fork nothing, they are folded side by side. The
-//! new journal then says what follows from the fork's setup. An answer is taken over as long as the fork asks for it; at
-//! the first that nothing in the fork asks for, taking over stops.
+//! As long as both get the same events, one fold serves both. They are folded side by side from the first event that
+//! differs in the fork, or that follows an end, because what came before an end costs the fork nothing. The new journal
+//! then says what follows from the fork's setup. The fork takes over each answer that it asks for, and stops at the
+//! first that it does not.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub(super) struct ForkReplay<'a> {
     /// The records of the old run.
     records: &'a [Record],
     pub(super) old: Folding,
-    /// The fork, once it may come to something else than the old run.
+    /// The fork, once it may differ from the old run.
     apart: Option<Apart>,
     pub(super) taken: TakenPrefix,
 }
@@ -51,7 +51,7 @@ struct TakenEvent {
     step: Option<StepRecord>,
     /// Whether what it leads to was begun within the shared records.
     begun: bool,
-    /// Whether it was no more than a look at what had ended.
+    /// Whether it only inspected the tree after the end of a task.
     is_look: bool,
     /// What the fork shares if this is the last event that it shares.
     shared: Option<SharedSpend>,
@@ -216,7 +216,7 @@ fn other_step(records: &[Record], seq: u64, derived: StepRecord) -> Option<StepR
     (!is_same).then_some(derived)
 }
 
-/// The event as the fork is given it: all that was taken over until now is shared.
+/// The event as the fork gets it: everything that was taken over until now is shared.
 fn all_shared(stamped: &Stamped) -> Cow<'_, Stamped> {
     let mut stamped = Cow::Borrowed(stamped);
     if let Event::TaskStarted { .. } = stamped.event
@@ -248,7 +248,7 @@ impl TakenPrefix {
         }
     }
 
-    /// The last event that was more than a look at what had ended.
+    /// The last event other than an inspection after the end of a task.
     pub(super) fn end(&self) -> u64 {
         self.events.iter().rev().find(|taken| !taken.is_look).map_or(0, |taken| taken.seq)
     }
