@@ -495,7 +495,11 @@ mod tests {
             "stdbuf -oL bash lint.sh app.py",
             "uv run --with x sh lint.sh",
             "env -u FOO sh lint.sh",
-            "sh -c 'sh lint.sh'",
+            "sh -c 'cd . && sh lint.sh'",
+            "sh <<'E'\nsh lint.sh\nE",
+            "f() { sh lint.sh; }; f",
+            "case $1 in a) sh lint.sh ;; esac",
+            "X=a; local b=()\nif true; then\n  sh lint.sh\nfi",
             "pushd sub >/dev/null; popd; sh lint.sh",
         ] {
             check(command, &["lint.sh"], &[]);

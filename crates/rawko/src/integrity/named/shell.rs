@@ -26,7 +26,7 @@ const OWN_FOLDER: &[&str] = &[
     "${0%/*}",
 ];
 /// Programs that compare what others printed.
-const COMPARERS: &[&str] = &["diff", "cmp", "comm", "grep", "egrep", "fgrep", "rg", "test", "[", "[["];
+const COMPARERS: &[&str] = &["diff", "cmp", "comm", "grep", "egrep", "fgrep", "rg", "test", "["];
 /// Variables that are followed, and turns of loops.
 const MAX_VARIABLES: usize = 100;
 
