@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::policy::script::ShellWord;
+use crate::shell::ShellWord;
 
 /// Most programs that start one another.
 const MAX_WRAPPERS: usize = 8;

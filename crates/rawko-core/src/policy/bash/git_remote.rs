@@ -6,7 +6,7 @@
 
 use super::SHOWN;
 use super::denial::{Denial, PolicyResult};
-use super::script::ShellWord;
+use crate::shell::ShellWord;
 use crate::text::truncate;
 
 /// Names that remotes usually have.

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use rawko_core::shell::is_name;
+
 use super::joined;
-use super::shell::{is_name, substituted};
+use super::shell::substituted;
 
 /// Makefiles, in the order in which make looks for them.
 const MAKEFILES: &[&str] = &["GNUmakefile", "makefile", "Makefile"];
@@ -99,8 +101,10 @@ impl Makefile {
     }
 
     fn command(&self, text: &str) -> String {
-        // `$$` is a dollar of the shell.
-        substituted(text.trim().trim_start_matches(['@', '-', '+']), &self.variables).replace("$$", "$")
+        // `$$` is a dollar of the shell, and `$<` no redirection.
+        substituted(text.trim().trim_start_matches(['@', '-', '+']), &self.variables)
+            .replace("$<", "$^")
+            .replace("$$", "$")
     }
 }
 

@@ -16,7 +16,7 @@ const MAX_LENGTH: usize = 100_000;
 const MAX_DEPTH: usize = 24;
 
 /// A part of a command, or why it cannot be understood.
-pub(crate) type Result<T> = std::result::Result<T, String>;
+pub(super) type Result<T> = std::result::Result<T, String>;
 
 /// Words that are syntax where a command may begin.
 const RESERVED: [&str; 22] = [
@@ -25,7 +25,7 @@ const RESERVED: [&str; 22] = [
 ];
 
 /// Whether `command` can be looked at at all.
-pub(super) fn check_size(command: &str) -> Result<()> {
+pub(crate) fn check_size(command: &str) -> Result<()> {
     if command.len() > MAX_LENGTH {
         return Err(format!("it is longer than {MAX_LENGTH} bytes"));
     }
@@ -36,7 +36,10 @@ pub(super) fn check_size(command: &str) -> Result<()> {
 }
 
 /// Takes `command` apart.
-pub(crate) fn parse(command: &str) -> Result<ParsedScript> {
+///
+/// # Errors
+/// What of it is not understood, in words.
+pub fn parse(command: &str) -> std::result::Result<ParsedScript, String> {
     check_size(command)?;
     let mut script = ParsedScript::default();
     Parser::new(command, &mut script, 0).whole()?;
@@ -235,6 +238,14 @@ impl<'s> Parser<'s> {
         if negated || members.len() > 1 {
             self.unsure_since(first);
         }
+        let simple = |member: &Member| match member {
+            Member::Simple(place) => Some(*place),
+            Member::Group(_) | Member::Other(_) => None,
+        };
+        let places: Vec<usize> = members.iter().filter_map(simple).collect();
+        for (at, place) in places.iter().enumerate() {
+            self.script.commands[*place].pipes_into = places[at + 1..].to_vec();
+        }
         Ok(Pipeline { is_negated: negated, members })
     }
 
@@ -315,7 +326,7 @@ impl<'s> Parser<'s> {
 
     fn simple(&mut self) -> Result<Member> {
         let first = self.script.commands.len();
-        let mut simple = Simple::new(self.flow);
+        let mut simple = Simple { flow: self.flow, ..Simple::default() };
         loop {
             self.skip_blanks();
             if let Some(redirection) = self.redirection()? {
@@ -338,11 +349,9 @@ impl<'s> Parser<'s> {
             match spelt.assigns {
                 Some(name) if simple.words.is_empty() => {
                     let is_list = self.peek() == Some('(');
-                    if is_list {
-                        self.array()?;
-                    }
+                    let list = if is_list { self.array()? } else { Vec::new() };
                     let is_integer = spelt.assigns_integer && !is_list;
-                    simple.assignments.push(Assignment { name, shown: spelt.word.shown, is_integer });
+                    simple.assignments.push(Assignment { name, shown: spelt.word.shown, list, is_integer });
                 }
                 _ if spelt.assigns_element && simple.words.is_empty() => {
                     self.unfollowed("an assignment to an element");
@@ -360,7 +369,8 @@ impl<'s> Parser<'s> {
 }
 
 /// Whether it is a name that a variable can have.
-pub(super) fn is_name(text: &str) -> bool {
+#[must_use]
+pub fn is_name(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
