@@ -6,6 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use opentelemetry_proto::tonic::trace::v1::Span;
 use rawko_core::Timestamp;
 use rawko_core::text::truncate;
 use tokio::sync::mpsc;
@@ -14,7 +15,6 @@ use tokio::time::Instant;
 use crate::metrics::Metrics;
 use crate::send::Sender;
 use crate::settings::Settings;
-use crate::span::Span;
 use crate::wire;
 
 /// Spans that wait, at most: those of the longest runs fit while a collector is slow for a moment.
@@ -215,12 +215,12 @@ impl Worker {
                 break;
             }
             fill(&mut queue, &mut batch).await;
-            self.send_spans(&batch).await;
+            self.send_spans(batch).await;
         }
         self.send_metrics().await;
     }
 
-    async fn send_spans(&self, spans: &[Span]) {
+    async fn send_spans(&self, spans: Vec<Span>) {
         let count = spans.len() as u64;
         let Some(sender) = &self.traces else {
             self.counters.sent.fetch_add(count, Ordering::AcqRel);
@@ -277,21 +277,17 @@ mod tests {
 
     use super::*;
     use crate::settings::Configured;
-    use crate::span::SpanKind;
+    use crate::span::{nanos, text};
 
     fn span(number: u64) -> Span {
         Span {
-            trace: [1; 16],
-            id: number.to_be_bytes(),
-            parent: None,
-            parent_is_remote: false,
+            trace_id: vec![1; 16],
+            span_id: number.to_be_bytes().to_vec(),
             name: "chat m".into(),
-            kind: SpanKind::Client,
-            start: Timestamp(1),
-            end: Timestamp(2),
-            attributes: vec![(crate::conventions::OPERATION, "chat".into())],
-            events: Vec::new(),
-            failure: None,
+            start_time_unix_nano: nanos(Timestamp(1)),
+            end_time_unix_nano: nanos(Timestamp(2)),
+            attributes: vec![text(crate::conventions::OPERATION, "chat")],
+            ..Span::default()
         }
     }
 

@@ -28,6 +28,6 @@ pub use conventions::SCHEMA_URL;
 pub use exporter::{ExportReport, Flush};
 pub use ids::{NotATraceParent, TraceParent};
 pub use live::{LiveTelemetry, Whole, send_spans};
+pub use opentelemetry_proto::tonic::trace::v1::Span;
 pub use projection::Projection;
 pub use settings::{Configured, Protocol, Settings, SettingsError, Target};
-pub use span::{AttributeValue, Span, SpanEvent, SpanKind};

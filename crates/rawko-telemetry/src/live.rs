@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use opentelemetry_proto::tonic::trace::v1::Span;
 use rawko_core::Timestamp;
 use rawko_core::session::{EffectId, Session};
 use rawko_core::timeline::TimelineEntry;
@@ -10,7 +11,6 @@ use crate::exporter::{self, ExportReport, Flush, Queue};
 use crate::ids::TraceParent;
 use crate::projection::Projection;
 use crate::settings::Settings;
-use crate::span::Span;
 
 /// The telemetry of a run. Dropping it ends the exporter once everything is sent; [`Flush`] waits for that.
 pub struct LiveTelemetry {

@@ -12,10 +12,11 @@
 
 use std::collections::BTreeMap;
 
-use rawko_core::Timestamp;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::trace::v1::Span;
 
 use crate::conventions as name;
-use crate::span::{AttributeValue, Span};
+use crate::span::SpanExt;
 
 const TASK_SECONDS: &[f64] = &[1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0];
 const AGENT_SECONDS: &[f64] = &[0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8, 409.6];
@@ -84,7 +85,7 @@ type Attributes = Vec<(&'static str, String)>;
 pub(crate) struct Metrics {
     points: BTreeMap<(&'static str, Attributes), Point>,
     /// The end of the latest span.
-    pub(crate) until: Timestamp,
+    pub(crate) until: u64,
 }
 
 /// The values of one metric with the same attributes.
@@ -122,7 +123,7 @@ impl Point {
 impl Metrics {
     /// Adds what a span that has ended says.
     pub(crate) fn record(&mut self, span: &Span) {
-        self.until = self.until.max(span.end);
+        self.until = self.until.max(span.end_time_unix_nano);
         match span.operation().unwrap_or_default() {
             name::INVOKE_WORKFLOW => {
                 self.add(TASKS, span, &[name::WORKFLOW_NAME, name::ERROR_TYPE], span.seconds());
@@ -151,7 +152,7 @@ impl Metrics {
 
     #[allow(clippy::cast_precision_loss, reason = "token counts are small")]
     fn tokens(&mut self, span: &Span, count: &str, kind: &str) {
-        let Some(AttributeValue::Int(count)) = span.get(count) else { return };
+        let Some(Value::IntValue(count)) = span.get(count) else { return };
         let mut attributes = chosen(span, &[name::OPERATION, name::PROVIDER, name::MODEL]);
         attributes.push((name::TOKEN_TYPE, kind.to_owned()));
         self.value(USAGE, attributes, *count as f64);
@@ -191,21 +192,16 @@ fn chosen(span: &Span, names: &[&'static str]) -> Attributes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::span::SpanKind;
+    use crate::span::{nanos, text};
+    use rawko_core::Timestamp;
 
     fn span(operation: &str, ms: u64) -> Span {
         Span {
-            trace: [1; 16],
-            id: [1; 8],
-            parent: None,
-            parent_is_remote: false,
             name: operation.into(),
-            kind: SpanKind::Internal,
-            start: Timestamp(1_000),
-            end: Timestamp(1_000 + ms),
-            attributes: vec![(name::OPERATION, operation.into())],
-            events: Vec::new(),
-            failure: None,
+            start_time_unix_nano: nanos(Timestamp(1_000)),
+            end_time_unix_nano: nanos(Timestamp(1_000 + ms)),
+            attributes: vec![text(name::OPERATION, operation)],
+            ..Span::default()
         }
     }
 
@@ -213,21 +209,21 @@ mod tests {
     fn spans_are_counted_by_their_attributes() {
         let mut metrics = Metrics::default();
         let mut tool = span(name::EXECUTE_TOOL, 30);
-        tool.set(name::TOOL_NAME, "Bash");
+        tool.set_text(name::TOOL_NAME, "Bash");
         metrics.record(&tool);
-        tool.end = Timestamp(200_000);
+        tool.end(Timestamp(200_000));
         metrics.record(&tool);
         tool.fail("timeout", String::new());
         metrics.record(&tool);
         let mut chat = span(name::CHAT, 10);
-        chat.set(name::INPUT_TOKENS, 4_u64);
+        chat.set_number(name::INPUT_TOKENS, 4);
         metrics.record(&chat);
         let mut verify = span("rawko.verify", 1);
         verify.attributes.clear();
         metrics.record(&verify);
         verify.fail("checks_failed", String::new());
         metrics.record(&verify);
-        assert_eq!(metrics.until, Timestamp(200_000));
+        assert_eq!(metrics.until, nanos(Timestamp(200_000)));
         let shown: Vec<String> = metrics
             .by_instrument()
             .into_iter()

@@ -3,6 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue};
+use opentelemetry_proto::tonic::trace::v1::span::{Event, SpanKind};
+use opentelemetry_proto::tonic::trace::v1::{Span, SpanFlags};
 use rawko_core::approval::Approval;
 use rawko_core::facts::Standing;
 use rawko_core::machine::State;
@@ -16,7 +20,10 @@ use rawko_core::{Timestamp, Usage};
 use crate::content;
 use crate::conventions as name;
 use crate::ids::{SpanId, TraceId, TraceParent, span_of, trace_of};
-use crate::span::{AttributeValue, Span, SpanEvent, SpanKind};
+use crate::span::{SpanExt, nanos, text};
+
+/// The flag of a span whose trace is recorded.
+const SAMPLED: u32 = 1;
 
 /// What a session's events have begun so far.
 #[derive(Debug)]
@@ -92,12 +99,12 @@ impl Projection {
             // The other session has reported these, and what goes on here begins where this one does.
             ended.clear();
             if let Some(task) = &mut self.task {
-                (task.span.start, task.usage) = (*at, Usage::default());
+                (task.span.start_time_unix_nano, task.usage) = (nanos(*at), Usage::default());
             }
             if let Some(agent) = &mut self.agent {
-                (agent.span.start, agent.usage) = (*at, Usage::default());
+                (agent.span.start_time_unix_nano, agent.usage) = (nanos(*at), Usage::default());
             }
-            self.work.values_mut().for_each(|span| span.start = *at);
+            self.work.values_mut().for_each(|span| span.start_time_unix_nano = nanos(*at));
         }
         ended
     }
@@ -124,15 +131,15 @@ impl Projection {
             Fact::ToolBegun { effect, agent, call, rule } => {
                 let named = format!("{} {}", name::EXECUTE_TOOL, call.name);
                 let mut span = self.work(*effect, self.agent_id(), named, at);
-                span.set(name::OPERATION, name::EXECUTE_TOOL);
-                span.set(name::TOOL_NAME, call.name.as_str());
-                span.set(name::TOOL_CALL_ID, call.id.as_str());
+                span.set_text(name::OPERATION, name::EXECUTE_TOOL);
+                span.set_text(name::TOOL_NAME, call.name.as_str());
+                span.set_text(name::TOOL_CALL_ID, call.id.as_str());
                 let kind = if call.name.starts_with("mcp__") { "extension" } else { "function" };
-                span.set(name::TOOL_TYPE, kind);
-                span.set(name::AGENT_NAME, agent.as_str());
-                span.set("rawko.rule", rule.as_str());
+                span.set_text(name::TOOL_TYPE, kind);
+                span.set_text(name::AGENT_NAME, agent.as_str());
+                span.set_text("rawko.rule", rule.as_str());
                 if self.content {
-                    span.set(name::TOOL_ARGUMENTS, content::bounded(&call.input.to_string()));
+                    span.set_text(name::TOOL_ARGUMENTS, content::bounded(&call.input.to_string()));
                 }
                 self.work.insert(*effect, span);
             }
@@ -140,10 +147,10 @@ impl Projection {
                 let Some(mut span) = self.end_work(end.effect, at) else { return };
                 let outcome = &end.outcome;
                 if let Some(code) = outcome.exit_code {
-                    span.set(name::EXIT_CODE, code);
+                    span.set_number(name::EXIT_CODE, code);
                 }
                 if self.content {
-                    span.set(name::TOOL_RESULT, content::bounded(&outcome.content));
+                    span.set_text(name::TOOL_RESULT, content::bounded(&outcome.content));
                 }
                 if outcome.is_error {
                     let kind = outcome.error_code.map_or("_OTHER", |code| code.as_str());
@@ -171,47 +178,49 @@ impl Projection {
         }
     }
 
-    fn span(&self, id: SpanId, parent: Option<SpanId>, named: String, at: Timestamp) -> Span {
+    /// A span that begins. Without a `parent` it is the first of its trace.
+    fn span(&self, id: SpanId, parent: Vec<u8>, named: String, at: Timestamp) -> Span {
         Span {
-            trace: self.trace,
-            id,
-            parent,
-            parent_is_remote: false,
+            trace_id: self.trace.to_vec(),
+            span_id: id.to_vec(),
+            parent_span_id: parent,
+            flags: SAMPLED | SpanFlags::ContextHasIsRemoteMask as u32,
             name: named,
-            kind: SpanKind::Internal,
-            start: at,
-            end: at,
-            attributes: vec![(name::CONVERSATION, self.session.as_str().into())],
-            events: Vec::new(),
-            failure: None,
+            kind: SpanKind::Internal.into(),
+            start_time_unix_nano: nanos(at),
+            end_time_unix_nano: nanos(at),
+            attributes: vec![text(name::CONVERSATION, &self.session)],
+            ..Span::default()
         }
     }
 
     fn begin_task(&mut self, at: Timestamp, task: Option<&str>) {
         self.tasks += 1;
         let id = span_of(&self.session, "task", self.tasks);
-        let caller = self.caller.map(|caller| caller.span);
+        let caller = self.caller.map(|caller| caller.span.to_vec()).unwrap_or_default();
         let named = format!("{} {}", name::INVOKE_WORKFLOW, name::WORKFLOW);
         let mut span = self.span(id, caller, named, at);
-        span.parent_is_remote = caller.is_some();
-        span.set(name::OPERATION, name::INVOKE_WORKFLOW);
-        span.set(name::WORKFLOW_NAME, name::WORKFLOW);
+        if self.caller.is_some() {
+            span.flags |= SpanFlags::ContextIsRemoteMask as u32;
+        }
+        span.set_text(name::OPERATION, name::INVOKE_WORKFLOW);
+        span.set_text(name::WORKFLOW_NAME, name::WORKFLOW);
         if let Some(task) = task.filter(|_| self.content) {
-            span.set(name::INPUT_MESSAGES, content::message("user", task));
+            span.set_text(name::INPUT_MESSAGES, content::message("user", task));
         }
         if task.is_none() {
-            span.set("rawko.taken_up", true);
+            span.set("rawko.taken_up", Value::BoolValue(true));
         }
         self.task = Some(OpenTask { span, usage: Usage::default() });
     }
 
-    fn task_id(&self) -> Option<SpanId> {
-        self.task.as_ref().map(|task| task.span.id)
+    fn task_id(&self) -> Vec<u8> {
+        self.task.as_ref().map(|task| task.span.span_id.clone()).unwrap_or_default()
     }
 
     /// Where work of an agent belongs.
-    fn agent_id(&self) -> Option<SpanId> {
-        self.agent.as_ref().map(|agent| agent.span.id).or_else(|| self.task_id())
+    fn agent_id(&self) -> Vec<u8> {
+        self.agent.as_ref().map_or_else(|| self.task_id(), |agent| agent.span.span_id.clone())
     }
 
     /// The decision that is being made, or comes next.
@@ -231,12 +240,16 @@ impl Projection {
             }
             Note::ToolCalled { call, allowed: false, rule, .. } => {
                 if let Some(agent) = &mut self.agent {
-                    let attributes = vec![
-                        (name::TOOL_NAME, call.name.as_str().into()),
-                        (name::TOOL_CALL_ID, call.id.as_str().into()),
-                        ("rawko.rule", rule.as_str().into()),
-                    ];
-                    agent.span.events.push(SpanEvent { at, name: "rawko.tool_call.denied", attributes });
+                    agent.span.events.push(Event {
+                        time_unix_nano: nanos(at),
+                        name: "rawko.tool_call.denied".to_owned(),
+                        attributes: vec![
+                            text(name::TOOL_NAME, &call.name),
+                            text(name::TOOL_CALL_ID, &call.id),
+                            text("rawko.rule", rule.as_str()),
+                        ],
+                        ..Event::default()
+                    });
                 }
             }
             _ => {}
@@ -247,7 +260,7 @@ impl Projection {
         let start = self.plan.take().unwrap_or(Timestamp(at.0.saturating_sub(decision.latency_ms)));
         let mut span = self.begin_plan(start);
         self.decisions += 1;
-        span.end = at;
+        span.end(at);
         let point = match decision.point {
             DecisionPoint::Select => "select",
             DecisionPoint::Evaluate => "evaluate",
@@ -259,11 +272,11 @@ impl Projection {
             DecisionSource::Fallback => "fallback",
             DecisionSource::Human => "human",
         };
-        span.set("rawko.decision.point", point);
-        span.set("rawko.decision", decision.decision.kind());
-        span.set("rawko.decision.source", source);
+        span.set_text("rawko.decision.point", point);
+        span.set_text("rawko.decision", decision.decision.kind());
+        span.set_text("rawko.decision.source", source);
         if let Some(rule) = &decision.rule {
-            span.set("rawko.rule", rule.as_str());
+            span.set_text("rawko.rule", rule.as_str());
         }
         span
     }
@@ -271,8 +284,8 @@ impl Projection {
     fn begin_plan(&self, at: Timestamp) -> Span {
         let named = format!("{} {}", name::PLAN, name::ARBITER);
         let mut span = self.span(self.plan_id(), self.task_id(), named, at);
-        span.set(name::OPERATION, name::PLAN);
-        span.set(name::AGENT_NAME, name::ARBITER);
+        span.set_text(name::OPERATION, name::PLAN);
+        span.set_text(name::AGENT_NAME, name::ARBITER);
         span
     }
 
@@ -287,20 +300,20 @@ impl Projection {
         self.executions += 1;
         let id = span_of(&self.session, "execution", self.executions);
         let mut span = self.span(id, self.task_id(), format!("{} {agent}", name::INVOKE_AGENT), at);
-        span.set(name::OPERATION, name::INVOKE_AGENT);
-        span.set(name::AGENT_NAME, agent);
-        span.set("rawko.iteration", iteration);
-        span.set("rawko.continued", continued);
+        span.set_text(name::OPERATION, name::INVOKE_AGENT);
+        span.set_text(name::AGENT_NAME, agent);
+        span.set_number("rawko.iteration", iteration);
+        span.set("rawko.continued", Value::BoolValue(continued));
         if let Some(setup) = session.setup().and_then(|setup| setup.agents.get(agent)) {
-            span.set(name::PROVIDER, name::provider(&setup.model.provider));
-            span.set(name::MODEL, setup.model.model.as_str());
+            span.set_text(name::PROVIDER, name::provider(&setup.model.provider));
+            span.set_text(name::MODEL, setup.model.model.as_str());
         }
         self.agent = Some(OpenAgent { span, usage: Usage::default(), last_error: None });
     }
 
     fn end_agent(&mut self, at: Timestamp, to: Option<State>) -> Option<Span> {
         let OpenAgent { mut span, usage, last_error } = self.agent.take()?;
-        span.end = at;
+        span.end(at);
         set_usage(&mut span, &usage);
         match to {
             Some(State::ErrorHandling | State::Failed) => {
@@ -319,22 +332,22 @@ impl Projection {
         if is_arbiter && self.plan.is_none() {
             self.plan = Some(at);
         }
-        let parent = if is_arbiter { Some(self.plan_id()) } else { self.agent_id() };
+        let parent = if is_arbiter { self.plan_id().to_vec() } else { self.agent_id() };
         let mut span = self.work(*effect, parent, format!("{} {model}", name::CHAT), at);
-        span.kind = SpanKind::Client;
-        span.set(name::OPERATION, name::CHAT);
-        span.set(name::PROVIDER, name::provider(provider));
-        span.set(name::MODEL, model.as_str());
-        span.set("rawko.purpose", purpose_word(purpose));
+        span.kind = SpanKind::Client.into();
+        span.set_text(name::OPERATION, name::CHAT);
+        span.set_text(name::PROVIDER, name::provider(provider));
+        span.set_text(name::MODEL, model.as_str());
+        span.set_text("rawko.purpose", purpose_word(purpose));
         if let Some(request) = request {
-            span.set(name::MAX_TOKENS, request.max_tokens);
+            span.set_number(name::MAX_TOKENS, request.max_tokens);
             if let Some(temperature) = request.temperature {
-                span.set(name::TEMPERATURE, temperature);
+                span.set(name::TEMPERATURE, Value::DoubleValue(temperature));
             }
             if self.content {
-                span.set(name::INPUT_MESSAGES, content::input(request));
+                span.set_text(name::INPUT_MESSAGES, content::input(request));
                 if let Some(system) = content::system(request) {
-                    span.set(name::SYSTEM_INSTRUCTIONS, system);
+                    span.set_text(name::SYSTEM_INSTRUCTIONS, system);
                 }
             }
         }
@@ -345,21 +358,22 @@ impl Projection {
         // No model was asked where the cache answered.
         let mut span = self.end_work(reply.call.effect, at).filter(|_| !reply.cached)?;
         let reason = name::finish_reason(reply.stop_reason);
-        span.set(name::FINISH_REASONS, AttributeValue::Texts(vec![reason.to_owned()]));
+        let values = vec![AnyValue { value: Some(Value::StringValue(reason.to_owned())) }];
+        span.set(name::FINISH_REASONS, Value::ArrayValue(ArrayValue { values }));
         self.used(&mut span, &reply.usage);
         if self.content {
-            span.set(name::OUTPUT_MESSAGES, content::output(&reply.message, reason));
+            span.set_text(name::OUTPUT_MESSAGES, content::output(&reply.message, reason));
         }
         Some(span)
     }
 
-    fn work(&self, id: EffectId, parent: Option<SpanId>, named: String, at: Timestamp) -> Span {
+    fn work(&self, id: EffectId, parent: Vec<u8>, named: String, at: Timestamp) -> Span {
         self.span(self.place_of(id).span, parent, named, at)
     }
 
     fn end_work(&mut self, id: EffectId, at: Timestamp) -> Option<Span> {
         let mut span = self.work.remove(&id)?;
-        span.end = at;
+        span.end(at);
         Some(span)
     }
 
@@ -373,10 +387,10 @@ impl Projection {
                     Approval::Expired => "expired",
                     Approval::Unattended => "unattended",
                 };
-                span.set("rawko.approval", word);
+                span.set_text("rawko.approval", word);
             }
             EffectAnswer::VerificationFinished { verification } => {
-                span.set("rawko.verification.passed", verification.passed());
+                span.set("rawko.verification.passed", Value::BoolValue(verification.passed()));
                 if verification.standing() == Standing::Failed {
                     span.fail("checks_failed", String::new());
                 }
@@ -397,7 +411,7 @@ impl Projection {
 
     fn used(&mut self, span: &mut Span, usage: &Usage) {
         set_usage(span, usage);
-        if let Some(agent) = self.agent.as_mut().filter(|agent| span.parent == Some(agent.span.id)) {
+        if let Some(agent) = self.agent.as_mut().filter(|agent| span.parent_span_id == agent.span.span_id) {
             agent.usage += *usage;
         }
         if let Some(task) = &mut self.task {
@@ -409,29 +423,29 @@ impl Projection {
         // A second end only completes the outcome of the first.
         let Some(OpenTask { mut span, usage }) = self.task.take() else { return };
         for (_, mut work) in std::mem::take(&mut self.work) {
-            work.end = at;
+            work.end(at);
             work.fail("cancelled", String::new());
             ended.push(work);
         }
         if let Some(start) = self.plan.take() {
             // Its id is that of the decision that never came.
             let mut plan = self.begin_plan(start);
-            plan.parent = Some(span.id);
-            plan.end = at;
+            plan.parent_span_id = span.span_id.clone();
+            plan.end(at);
             plan.fail("cancelled", String::new());
             self.decisions += 1;
             ended.push(plan);
         }
         ended.extend(self.end_agent(at, Some(State::Cancelled)));
-        span.end = at;
-        span.set("rawko.status", outcome.status.as_str());
-        span.set("rawko.iterations", outcome.iterations);
+        span.end(at);
+        span.set_text("rawko.status", outcome.status.as_str());
+        span.set_number("rawko.iterations", outcome.iterations);
         if let Some(cost) = outcome.cost_usd {
-            span.set("rawko.cost_usd", cost);
+            span.set("rawko.cost_usd", Value::DoubleValue(cost));
         }
         set_usage(&mut span, &usage);
         if self.content {
-            span.set(
+            span.set_text(
                 name::OUTPUT_MESSAGES,
                 content::message("assistant", outcome.agent_summary.as_ref().unwrap_or(&outcome.summary)),
             );
@@ -450,10 +464,10 @@ impl Projection {
 }
 
 fn set_usage(span: &mut Span, usage: &Usage) {
-    span.set(name::INPUT_TOKENS, usage.prompt_tokens());
-    span.set(name::OUTPUT_TOKENS, usage.output_tokens);
-    span.set(name::CACHE_READ_TOKENS, usage.cache_read_tokens);
-    span.set(name::CACHE_WRITE_TOKENS, usage.cache_write_tokens);
+    span.set_number(name::INPUT_TOKENS, usage.prompt_tokens());
+    span.set_number(name::OUTPUT_TOKENS, usage.output_tokens);
+    span.set_number(name::CACHE_READ_TOKENS, usage.cache_read_tokens);
+    span.set_number(name::CACHE_WRITE_TOKENS, usage.cache_write_tokens);
 }
 
 fn purpose_word(purpose: &Purpose) -> &'static str {

@@ -2,8 +2,7 @@
 
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
-use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
-use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, InstrumentationScope, KeyValue};
+use opentelemetry_proto::tonic::common::v1::{InstrumentationScope, KeyValue};
 use opentelemetry_proto::tonic::metrics::v1 as metric;
 use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1 as trace;
@@ -11,20 +10,11 @@ use rawko_core::Timestamp;
 
 use crate::conventions::SCHEMA_URL;
 use crate::metrics::{Instrument, Metrics, Point};
-use crate::span::{AttributeValue, Span, SpanEvent, SpanKind};
-
-/// Flags of a span: recorded, and whether it is known that its parent is another process's.
-const SAMPLED: u32 = 1;
-const KNOWS_REMOTE: u32 = 0x100;
-const IS_REMOTE: u32 = 0x200;
+use crate::span::{nanos, text};
 
 /// The request that sends spans.
-pub(crate) fn spans(resource: &[(String, String)], spans: &[Span]) -> ExportTraceServiceRequest {
-    let scope_spans = trace::ScopeSpans {
-        scope: Some(scope()),
-        spans: spans.iter().map(span).collect(),
-        schema_url: SCHEMA_URL.to_owned(),
-    };
+pub(crate) fn spans(resource: &[(String, String)], spans: Vec<trace::Span>) -> ExportTraceServiceRequest {
+    let scope_spans = trace::ScopeSpans { scope: Some(scope()), spans, schema_url: SCHEMA_URL.to_owned() };
     let resource_spans = trace::ResourceSpans {
         resource: Some(resource_of(resource)),
         scope_spans: vec![scope_spans],
@@ -39,6 +29,7 @@ pub(crate) fn metrics(
     measured: &Metrics,
     start: Timestamp,
 ) -> ExportMetricsServiceRequest {
+    let start = nanos(start);
     let until = measured.until.max(start);
     let metrics = measured.by_instrument().into_iter();
     let scope_metrics = metric::ScopeMetrics {
@@ -60,79 +51,19 @@ fn scope() -> InstrumentationScope {
 }
 
 fn resource_of(attributes: &[(String, String)]) -> Resource {
-    let attributes = attributes.iter().map(|(key, value)| key_value(key, Any::StringValue(value.clone())));
+    let attributes = attributes.iter().map(|(key, value)| text(key, value));
     Resource { attributes: attributes.collect(), ..Resource::default() }
-}
-
-fn key_value(key: &str, value: Any) -> KeyValue {
-    KeyValue { key: key.to_owned(), value: Some(AnyValue { value: Some(value) }), ..KeyValue::default() }
-}
-
-fn any(value: &AttributeValue) -> Any {
-    match value {
-        AttributeValue::Text(text) => Any::StringValue(text.clone()),
-        AttributeValue::Texts(texts) => {
-            let values = texts.iter().map(|text| AnyValue { value: Some(Any::StringValue(text.clone())) });
-            Any::ArrayValue(ArrayValue { values: values.collect() })
-        }
-        AttributeValue::Int(number) => Any::IntValue(*number),
-        AttributeValue::Double(number) => Any::DoubleValue(*number),
-        AttributeValue::Bool(yes) => Any::BoolValue(*yes),
-    }
-}
-
-fn attributes(attributes: &[(&'static str, AttributeValue)]) -> Vec<KeyValue> {
-    attributes.iter().map(|(key, value)| key_value(key, any(value))).collect()
-}
-
-fn nanos(at: Timestamp) -> u64 {
-    at.0.saturating_mul(1_000_000)
-}
-
-fn span(span: &Span) -> trace::Span {
-    let kind = match span.kind {
-        SpanKind::Internal => trace::span::SpanKind::Internal,
-        SpanKind::Client => trace::span::SpanKind::Client,
-    };
-    let status = span
-        .failure
-        .as_ref()
-        .map(|why| trace::Status { message: why.clone(), code: trace::status::StatusCode::Error.into() });
-    trace::Span {
-        trace_id: span.trace.to_vec(),
-        span_id: span.id.to_vec(),
-        parent_span_id: span.parent.map(|parent| parent.to_vec()).unwrap_or_default(),
-        flags: SAMPLED | KNOWS_REMOTE | if span.parent_is_remote { IS_REMOTE } else { 0 },
-        name: span.name.clone(),
-        kind: kind.into(),
-        start_time_unix_nano: nanos(span.start),
-        end_time_unix_nano: nanos(span.end),
-        attributes: attributes(&span.attributes),
-        events: span.events.iter().map(event).collect(),
-        status,
-        ..trace::Span::default()
-    }
-}
-
-fn event(event: &SpanEvent) -> trace::span::Event {
-    trace::span::Event {
-        time_unix_nano: nanos(event.at),
-        name: event.name.to_owned(),
-        attributes: attributes(&event.attributes),
-        ..trace::span::Event::default()
-    }
 }
 
 fn one_metric(
     instrument: Instrument,
     points: &[(&Vec<(&'static str, String)>, &Point)],
-    start: Timestamp,
-    until: Timestamp,
+    start: u64,
+    until: u64,
 ) -> metric::Metric {
     let texts = |attributes: &[(&'static str, String)]| -> Vec<KeyValue> {
-        attributes.iter().map(|(key, value)| key_value(key, Any::StringValue(value.clone()))).collect()
+        attributes.iter().map(|(key, value)| text(key, value)).collect()
     };
-    let (start, until) = (nanos(start), nanos(until));
     let aggregation_temporality = metric::AggregationTemporality::Cumulative.into();
     let data = match instrument.bounds {
         Some(bounds) => metric::metric::Data::Histogram(metric::Histogram {

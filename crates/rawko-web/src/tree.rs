@@ -4,6 +4,9 @@
 //! take quadratic time for some pages; so the tree is made here. It follows what people write: an element ends with its
 //! parent, and `p`, `li`, `td` and similar elements end where the next one begins. An element below the greatest depth
 //! is left out, and what is in it hangs above.
+//!
+//! No other parser does this: `scraper`, `html2text`, `mdka` and `htmd` itself use `html5ever`'s tree builder, which had not
+//! ended after 12 seconds with 100,000 nested `div`s, and `tl` ends no element where the next one begins and decodes no `&amp;`.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
