@@ -7,7 +7,7 @@ use rawko_temporal::{EngineState, FleetError};
 use serde_json::json;
 
 use crate::worker::{Told, WorkerProcess};
-use crate::world::{World, bash, commands, developer, git};
+use crate::world::{World, bash, commands, developer};
 
 pub(crate) fn tasks_of_a_submission_share_its_budget() {
     let Some(world) = World::new(developer(vec![bash("echo 1 > one.txt"); 20])) else { return };
@@ -189,7 +189,7 @@ pub(crate) fn a_worker_leaves_alone_what_it_is_not_for() {
     assert_eq!(world.ended(&fleet, "allowed").engine, EngineState::Completed);
     // Readable for the worker, and not what it is for.
     let private = world.path("user/private.git");
-    git(&world.remote(), &["clone", "--quiet", "--bare", ".", private.to_str().unwrap()]);
+    testkit::git(&world.remote(), &["clone", "--quiet", "--bare", ".", private.to_str().unwrap()]);
     let mut spec = world.spec("private", "Take a step.");
     spec.repository = private.to_str().unwrap().parse().unwrap();
     world.runtime.block_on(fleet.submit(spec)).unwrap();
@@ -197,7 +197,7 @@ pub(crate) fn a_worker_leaves_alone_what_it_is_not_for() {
         let shown = world.runtime.block_on(fleet.show("private")).unwrap();
         shown.failure.is_some_and(|why| why.contains("handed back") && why.contains("--allow-repo"))
     });
-    assert_eq!(git(&private, &["branch", "--list", "rawko/private"]), "");
+    assert_eq!(testkit::git(&private, &["branch", "--list", "rawko/private"]), "");
     let _for_all = world.worker("b");
     assert_eq!(world.ended(&fleet, "private").engine, EngineState::Completed);
 }

@@ -384,7 +384,8 @@ impl KnownRepositories {
     fn settle_one(&mut self, folder: &OwnedFd, path: &Path, window: TimeWindow, shares_well: bool) {
         let Ok(identity) = identity_of(folder) else { return };
         if !self.is_theirs(&identity, path) {
-            disarm::disarm(folder, window, shares_well, !self.is_partial, &mut self.checked);
+            let (changeable, checked) = (&self.bases, &mut self.checked);
+            disarm::disarm(folder, window, shares_well, !self.is_partial, changeable, checked);
         }
     }
 }
