@@ -14,6 +14,7 @@ mod confine;
 mod confinement;
 mod custom;
 mod edit;
+mod file_lock;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod folder;
 mod git;
@@ -47,6 +48,7 @@ pub use confine::{Offer, Sandbox, denied_and_tracked};
 pub use confinement::{Confinement, Shortage};
 pub use custom::CommandTool;
 pub use edit::edit_fault;
+pub use file_lock::{FileLock, FileLockError};
 pub use git::{Git, GitError};
 pub use picture::picture;
 pub use process::{

@@ -4,8 +4,9 @@
 //! `refs/rawko/<session>/` holds it as well, so that it is not pruned, and nothing else points to it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
+
+use rawko_tools::FileLock;
 
 use super::error::CheckpointError;
 use super::git::{GitProgram, GitQuery, THOROUGH};
@@ -324,7 +325,7 @@ fn joined<'a>(paths: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
 }
 
 /// Waits until no other process keeps trees for this session.
-pub(super) fn lock(folder: &Path) -> Result<File, CheckpointError> {
+pub(super) fn lock(folder: &Path) -> Result<FileLock, CheckpointError> {
     create_folder(folder)?;
     let path = folder.join("lock");
     let wrong = |error| CheckpointError::io("cannot lock", &path, error);
@@ -334,6 +335,5 @@ pub(super) fn lock(folder: &Path) -> Result<File, CheckpointError> {
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let file = options.create(true).append(true).open(&path).map_err(wrong)?;
-    file.lock().map_err(wrong)?;
-    Ok(file)
+    FileLock::wait_for(file).map_err(wrong)
 }
