@@ -15,6 +15,7 @@ mod confinement;
 mod custom;
 mod edit;
 mod file_lock;
+mod file_stamp;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod folder;
 mod git;
@@ -49,6 +50,7 @@ pub use confinement::{Confinement, Shortage};
 pub use custom::CommandTool;
 pub use edit::edit_fault;
 pub use file_lock::{FileLock, FileLockError};
+pub use file_stamp::{FileId, FileStamp, file_id};
 pub use git::{Git, GitError};
 pub use picture::picture;
 pub use process::{

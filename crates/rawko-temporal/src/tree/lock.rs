@@ -4,12 +4,12 @@
 //! has ended too: no worker finds a repository that an abandoned process still writes.
 
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use rawko_tools::{FileLock, FileLockError};
+use rawko_tools::{FileLock, FileLockError, file_id};
 use rustix::fs::OFlags;
 
 use super::error::TreeError;
@@ -66,9 +66,8 @@ impl Drop for TreeLock {
 }
 
 fn is_at(file: &File, path: &Path) -> bool {
-    let id = |found: std::fs::Metadata| (found.dev(), found.ino());
     match (file.metadata(), path.symlink_metadata()) {
-        (Ok(locked), Ok(found)) => id(locked) == id(found),
+        (Ok(locked), Ok(found)) => file_id(&locked) == file_id(&found),
         _ => false,
     }
 }

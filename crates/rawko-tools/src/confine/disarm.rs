@@ -4,7 +4,7 @@
 //! `config` that has nothing to do with git. They are the user's. Then what was added goes, so that the folder is no
 //! repository any more.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
@@ -19,17 +19,13 @@ use super::absent::remove_new;
 use super::git::list_settings;
 use super::{git_settings, rebase};
 use crate::access::is_repository;
+use crate::file_stamp::FileStamp;
 use crate::folder::{allowed, kind_of, names_in, open_folder, remove};
 
 /// Longest file of settings that is kept, and longest file that names a folder.
 const LONGEST: u64 = 256 * 1024;
 /// What makes a folder a repository, in the order in which it is taken away.
 const PARTS: [&str; 4] = ["refs", "objects", "commondir", "HEAD"];
-/// How long ago a file must have changed for its time to be a new one when it changes again, in seconds.
-const SETTLED: i64 = 2;
-
-/// Device and inode.
-pub(super) type Identity = (u64, u64);
 
 /// When a command may have made something, in seconds of the time of the last change of an inode: that is the kernel's, and
 /// no command sets it.
@@ -39,8 +35,8 @@ pub(super) struct TimeWindow {
     pub(super) until: i64,
 }
 
-/// The settings that were looked at and run nothing: the file, and when it changed.
-pub(super) type Checked = BTreeMap<Identity, (i64, i64)>;
+/// The settings that were looked at and run nothing.
+pub(super) type Checked = BTreeSet<FileStamp>;
 
 /// When the parts of something changed, the first of them and the last.
 #[derive(Debug, Clone, Copy)]
@@ -138,23 +134,15 @@ fn settings(folder: &OwnedFd, changeable: &[PathBuf], checked: &mut Checked) -> 
     const NAME: &str = "config";
     let times = times(folder, NAME)?;
     let Ok(file) = open_file(folder, NAME) else { return Some(Armed { name: NAME, times, kept: None }) };
-    let stamp = fstat(&file).ok().map(|found| {
-        (
-            (found.st_dev, found.st_ino),
-            (found.st_ctime, i64::try_from(found.st_ctime_nsec).unwrap_or_default()),
-        )
-    });
-    if stamp.is_some_and(|(identity, when)| checked.get(&identity) == Some(&when)) {
+    let stamp = file.metadata().ok().map(|found| FileStamp::of(&found));
+    if stamp.is_some_and(|stamp| checked.contains(&stamp)) {
         return None;
     }
     match reduced(file, changeable) {
         None => Some(Armed { name: NAME, times, kept: None }),
         Some(Some(text)) => Some(Armed { name: NAME, times, kept: Some(text) }),
         Some(None) => {
-            let (identity, when) = stamp?;
-            if seconds(SystemTime::now()) - when.0 >= SETTLED {
-                checked.insert(identity, when);
-            }
+            checked.extend(stamp.filter(FileStamp::is_settled));
             None
         }
     }

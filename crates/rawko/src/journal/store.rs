@@ -5,9 +5,9 @@ use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
-use rawko_tools::FileLock;
+use rawko_tools::{FileLock, FileStamp};
 
 use super::error::JournalError;
 use super::file::open_own;
@@ -27,23 +27,18 @@ const HALF_MADE: &str = ".half-made-";
 /// may be waiting on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// After this time, what is written to a file gives it another time.
-const SETTLED: Duration = Duration::from_secs(2);
-
 /// The right to begin a session, until it is dropped or the process ends.
 #[derive(Debug)]
 pub(crate) struct BeginningGuard(#[expect(dead_code, reason = "it is held")] Option<FileLock>);
 
-/// Journals whose records [`SessionStore::list_checked`] found to be sound, by their length and when they were written: it reads
-/// each of them once.
+/// Journals whose records [`SessionStore::list_checked`] found to be sound, as they were then: it reads each of them once.
 #[derive(Debug, Default)]
-pub struct CheckedJournals(HashMap<PathBuf, (u64, SystemTime)>);
+pub struct CheckedJournals(HashMap<PathBuf, FileStamp>);
 
 impl CheckedJournals {
     /// What is wrong with the records of the journal at `path`.
     fn damage(&mut self, path: &Path) -> Option<JournalError> {
-        let metadata = std::fs::symlink_metadata(path).ok();
-        let now = metadata.and_then(|found| Some((found.len(), found.modified().ok()?)));
+        let now = std::fs::symlink_metadata(path).ok().map(|found| FileStamp::of(&found));
         if now.is_some() && self.0.get(path) == now.as_ref() {
             return None;
         }
@@ -51,9 +46,7 @@ impl CheckedJournals {
         if let Err(error) = check(path) {
             return Some(error);
         }
-        // One that was written just now may be written again at what the clock of files takes for the same time.
-        let is_settled = |written: SystemTime| written.elapsed().is_ok_and(|age| age > SETTLED);
-        let sound = now.filter(|(_, written)| is_settled(*written));
+        let sound = now.filter(FileStamp::is_settled);
         self.0.extend(sound.map(|sound| (path.to_owned(), sound)));
         None
     }
