@@ -38,19 +38,10 @@ impl ProcessEnv {
         value.into_string().ok().filter(|value| !value.trim().is_empty())
     }
 
-    /// The folders in `PATH`.
-    pub(crate) fn search_path(self) -> Vec<PathBuf> {
-        std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
-    }
-
     /// The first program with this name in `PATH` that is outside the project: programs inside it are the project's
     /// own.
     pub(crate) fn program_outside(self, name: &str, project: &Path) -> Option<PathBuf> {
-        let project = project.canonicalize().unwrap_or_else(|_| project.to_owned());
-        let folders = self.search_path().into_iter().filter(|folder| folder.is_absolute());
-        folders.map(|folder| folder.join(name)).find(|program| {
-            program.is_file() && program.canonicalize().is_ok_and(|real| !real.starts_with(&project))
-        })
+        rawko::tools::program_outside(name, std::env::var_os("PATH").as_deref(), &[project])
     }
 
     /// The user's home folder.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
+use rawko::tools::{Git, GitError};
 use rawko::worktree::{WORKTREES, project_of, toplevel};
 use rawko_core::text::is_plain_name;
 
@@ -51,67 +51,57 @@ struct UnmergedWork {
     commits: bool,
 }
 
-/// Git in the work tree at `main`, whatever repository the environment names.
-fn git_in(git: &Path, main: &Path) -> Command {
-    let mut command = Command::new(git);
-    for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_")) {
-        command.env_remove(name);
-    }
-    command.arg("-C").arg(main);
-    // Nothing of the repository is run, and nothing is fetched.
-    let off = ["core.hooksPath=/dev/null", "core.fsmonitor=false"];
-    command.args(off.into_iter().flat_map(|setting| ["-c", setting])).env("GIT_NO_LAZY_FETCH", "1");
-    command
+/// Git in the work tree at `main`. Nothing is fetched.
+fn git_in(git: &Path, main: &Path) -> Git {
+    Git::as_user(git).within(main)
 }
 
-/// The filters that the repository's own settings name. Those of the user are the user's.
-fn own_filters(git: &Path, main: &Path) -> std::io::Result<BTreeSet<String>> {
-    let mut config = git_in(git, main);
-    config.args(["config", "--local", "--includes", "--null", "--name-only", "--get-regexp", r"^filter\."]);
-    let listed = config.output()?.stdout;
+/// The same with none of the filters run that the repository's own settings name. Those of the user are the user's.
+fn git_without_filters(git: &Path, main: &Path) -> Result<Git, GitError> {
+    let list = ["config", "--local", "--includes", "--null", "--name-only", "--get-regexp", r"^filter\."];
+    let listed = git_in(git, main).args(list).answer_if_any()?.unwrap_or_default();
     let listed = String::from_utf8_lossy(&listed);
     let names = listed.split_terminator('\0').filter_map(|key| key.strip_prefix("filter.")?.rsplit_once('.'));
-    Ok(names.map(|(filter, _)| filter.to_owned()).collect())
-}
-
-/// Has git run none of these filters.
-fn without_filters(command: &mut Command, filters: &BTreeSet<String>) {
+    let filters: BTreeSet<&str> = names.map(|(filter, _)| filter).collect();
     let settings = filters.iter().flat_map(|filter| {
         [("smudge", ""), ("clean", ""), ("process", ""), ("required", "false")]
             .map(|(key, value)| (format!("filter.{filter}.{key}"), value))
     });
-    let mut count = 0;
+    // Not on the command line, where a name with `=` in it would be another one.
+    let (mut command, mut count) = (git_in(git, main), 0);
     for (key, value) in settings {
-        command.env(format!("GIT_CONFIG_KEY_{count}"), key).env(format!("GIT_CONFIG_VALUE_{count}"), value);
+        command = command.env(format!("GIT_CONFIG_KEY_{count}"), key);
+        command = command.env(format!("GIT_CONFIG_VALUE_{count}"), value);
         count += 1;
     }
-    command.env("GIT_CONFIG_COUNT", count.to_string());
+    Ok(command.env("GIT_CONFIG_COUNT", count.to_string()))
 }
 
-/// Git's work tree `root`, new, of the repository at `main`, with nothing of the repository run.
+/// Git's work tree `root`, new, of the repository at `main`, with nothing of the repository run. Gives why git refuses.
 fn add(
     git: &Path,
     main: &Path,
     options: &[&str],
     root: &Path,
     commit: &str,
-) -> std::io::Result<Result<(), String>> {
+) -> Result<Result<(), String>, GitError> {
     // A tree that was removed with what was around it is still registered. Pruning would drop others, on a disk that is not
     // there now.
-    let listed = git_in(git, main).args(["worktree", "list", "--porcelain"]).output()?.stdout;
+    let listed =
+        git_in(git, main).args(["worktree", "list", "--porcelain"]).answer_if_any()?.unwrap_or_default();
     let own = [b"worktree ", root.as_os_str().as_bytes()].concat();
     let force = listed.split(|byte| *byte == b'\n').any(|line| line == own).then_some("--force");
-    let mut add = git_in(git, main);
-    without_filters(&mut add, &own_filters(git, main)?);
-    let output =
-        add.args(["worktree", "add", "--quiet"]).args(force).args(options).arg(root).arg(commit).output()?;
-    let why = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Ok(if output.status.success() { Ok(()) } else { Err(why) })
+    let add = git_without_filters(git, main)?.args(["worktree", "add", "--quiet"]).args(force).args(options);
+    match add.arg(root).arg(commit).answer() {
+        Ok(_) => Ok(Ok(())),
+        Err(GitError::Refused(why)) => Ok(Err(why)),
+        Err(error) => Err(error),
+    }
 }
 
 /// The submodules of the work tree at `root`, without those of submodules.
-fn submodules(git: &Path, root: &Path) -> std::io::Result<Vec<Submodule>> {
-    let listed = git_in(git, root).args(["ls-files", "--stage", "-z"]).output()?.stdout;
+fn submodules(git: &Path, root: &Path) -> Result<Vec<Submodule>, GitError> {
+    let listed = git_in(git, root).args(["ls-files", "--stage", "-z"]).answer_if_any()?.unwrap_or_default();
     let entry = |line: &[u8]| {
         let tab = line.iter().position(|byte| *byte == b'\t')?;
         let (said, path) = line.split_at_checked(tab)?;
@@ -128,7 +118,7 @@ fn is_root(folder: &Path) -> bool {
 }
 
 /// The submodules that are checked out below `root`, however deep.
-fn checked_out(git: &Path, root: &Path) -> std::io::Result<Vec<PathBuf>> {
+fn checked_out(git: &Path, root: &Path) -> Result<Vec<PathBuf>, GitError> {
     let mut found = Vec::new();
     for submodule in submodules(git, root)? {
         let folder = root.join(&submodule.path);
@@ -143,7 +133,7 @@ fn checked_out(git: &Path, root: &Path) -> std::io::Result<Vec<PathBuf>> {
 /// Checks the submodules out that `main` has, below the new work tree `root`. Their commits stay in the repositories of
 /// `main`'s, so that nothing is fetched, and what is committed here can be taken over there. Gives those that git could
 /// not check out, each with why.
-fn check_out(git: &Path, main: &Path, root: &Path) -> std::io::Result<Vec<(PathBuf, String)>> {
+fn check_out(git: &Path, main: &Path, root: &Path) -> Result<Vec<(PathBuf, String)>, GitError> {
     let mut missing = Vec::new();
     for Submodule { path, commit } in submodules(git, root)? {
         let (there, here) = (main.join(&path), root.join(&path));
@@ -188,7 +178,7 @@ impl Worktree {
         }
         let git = workspace.environment.program_outside("git", &project);
         let git = git.ok_or_else(|| Failure::new(Exit::Failed, "git is not installed"))?;
-        let no_git = |error| Failure::new(Exit::Failed, format!("cannot start git: {error}"));
+        let no_git = |error: GitError| Failure::new(Exit::Failed, error.to_string());
         if let Err(why) = add(&git, &main, &["-b", &made.branch], &made.root, "HEAD").map_err(no_git)? {
             return Err(no_tree(format!("git cannot make the work tree {}: {why}", made.root.display())));
         }
@@ -261,10 +251,7 @@ impl Worktree {
     fn changes(&self, workspace: &Workspace) -> Option<UnmergedWork> {
         let git = workspace.environment.program_outside("git", &workspace.project().ok()?)?;
         let said = |root: &Path, arguments: &[&str]| {
-            let mut command = git_in(&git, root);
-            without_filters(&mut command, &own_filters(&git, root).ok()?);
-            let output = command.args(arguments).output().ok()?;
-            output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+            git_without_filters(&git, root).ok()?.args(arguments).text().ok()
         };
         // Git would run in submodules what they say; each is asked by itself.
         let status = |root: &Path| said(root, &["status", "--porcelain", "--ignore-submodules=dirty"]);

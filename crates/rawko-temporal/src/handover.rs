@@ -1,11 +1,11 @@
 //! A session that was begun by a process of its own goes on in the fleet.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use bytes::Bytes;
 use rawko::{HandOver, Rawko};
 use rawko_core::session::Stamped;
+use rawko_tools::{Git, GitError, program_outside};
 
 use crate::error::FleetError;
 use crate::fleet::Fleet;
@@ -74,7 +74,8 @@ fn push_files(
         FleetError::File { doing: "make", path: "a temporary folder".to_owned(), source }
     })?;
     let index = scratch.path().join("index");
-    let git = |arguments: &[&str]| git(project, &index, arguments);
+    let ask = |arguments: &[&str]| git(project, &index, arguments);
+    let git = |arguments: &[&str]| ask(arguments)?.text();
     let folder = git(&["rev-parse", "--show-prefix"])?;
     if !folder.is_empty() {
         return Err(FleetError::Refused(format!(
@@ -89,7 +90,7 @@ fn push_files(
     // The same files give the same commit, so that a push whose answer was lost can be made again.
     let date = git(&["show", "--no-patch", "--format=%cI", base.as_str()])?;
     let committed = ["commit-tree", &tree, "-p", base.as_str(), "-m", &message];
-    let head: CommitId = git_as(project, &index, &committed, &author(&date))?.parse()?;
+    let head: CommitId = ask(&committed)?.envs(author(&date)).text()?.parse()?;
     let mut push = vec![
         "push".to_owned(),
         "--quiet".to_owned(),
@@ -121,28 +122,14 @@ fn author(date: &str) -> [(&'static str, &str); 6] {
     ]
 }
 
-fn git(project: &Path, index: &Path, arguments: &[&str]) -> Result<String, FleetError> {
-    git_as(project, index, arguments, &[])
-}
-
-fn git_as(
-    project: &Path,
-    index: &Path,
-    arguments: &[&str],
-    author: &[(&str, &str)],
-) -> Result<String, FleetError> {
-    let failed = |message: String| FleetError::Git { arguments: arguments.join(" "), message };
-    let output = Command::new("git")
-        .args(arguments)
-        .current_dir(project)
-        .env("GIT_INDEX_FILE", index)
-        .env("GIT_TERMINAL_PROMPT", "0")
-        .envs(author.iter().copied())
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|error| failed(error.to_string()))?;
-    if !output.status.success() {
-        return Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()));
-    }
-    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+/// Git as the user has it: the files get into the commit as the user's filters have them, and the push logs in as the user does.
+fn git(project: &Path, index: &Path, arguments: &[&str]) -> Result<Git<FleetError>, FleetError> {
+    let asked = arguments.join(" ");
+    let failed = move |error: GitError| FleetError::Git { arguments: asked, message: error.to_string() };
+    let program = program_outside("git", std::env::var_os("PATH").as_deref(), &[project]);
+    let Some(program) = program else {
+        return Err(failed(GitError::Refused("git is not installed".to_owned())));
+    };
+    let git = Git::as_user(&program).within(project).index(index).env("GIT_TERMINAL_PROMPT", "0");
+    Ok(git.args(arguments).or(failed))
 }

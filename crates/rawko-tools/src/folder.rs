@@ -15,6 +15,8 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, Result};
 
+use crate::file_stamp::FileId;
+
 /// How deep a tree is that is removed. A command can make one that no process can open from the top to the bottom.
 const DEEPEST: usize = 100_000;
 
@@ -126,7 +128,7 @@ pub(crate) fn kind_of(folder: &OwnedFd, name: impl AsRef<OsStr>) -> Result<FileT
     Ok(FileType::from_raw_mode(stat.st_mode))
 }
 
-pub(crate) fn identity_of(folder: &OwnedFd) -> Result<(u64, u64)> {
+pub(crate) fn identity_of(folder: &OwnedFd) -> Result<FileId> {
     let Stat { st_dev, st_ino, .. } = fstat(folder)?;
     Ok((st_dev, st_ino))
 }

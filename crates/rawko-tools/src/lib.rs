@@ -14,8 +14,11 @@ mod confine;
 mod confinement;
 mod custom;
 mod edit;
+mod file_lock;
+mod file_stamp;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod folder;
+mod git;
 mod glob;
 mod grep;
 mod line_numbers;
@@ -26,6 +29,7 @@ mod named_files;
 mod nearest;
 pub mod picture;
 mod process;
+mod program;
 mod read;
 mod refusals;
 mod registry;
@@ -40,17 +44,20 @@ mod walk;
 mod write;
 
 pub use access::{AccessError, FileAccess, OpenedFile, protected_name};
-pub use bounded::{BoundedOutput, output_within};
 pub use builtin::builtin_tools;
 pub use confine::{Offer, Sandbox, denied_and_tracked};
 pub use confinement::{Confinement, Shortage};
 pub use custom::CommandTool;
 pub use edit::edit_fault;
+pub use file_lock::{FileLock, FileLockError};
+pub use file_stamp::{FileId, FileStamp, file_id};
+pub use git::{Git, GitError};
 pub use picture::picture;
 pub use process::{
     Survivor, command_mark, end_survivors, kill_all_now, looks_like_secret, settle, shell,
     take_secret_variables,
 };
+pub use program::program_outside;
 pub use rawko_sandbox::run_helper_if_asked;
 pub use registry::{RegistryError, ToolRegistry};
 pub use regular::{open_regular, open_regular_below, read_regular, text_of};

@@ -16,7 +16,8 @@ pub(crate) struct NamedFiles {
     before: Vec<(String, Option<ContentStamp>)>,
 }
 
-/// What changes with a file's content.
+/// What changes with a file's content, and not with its mode or its other names, which [`FileStamp`](crate::FileStamp) also
+/// shows: a command that changes those has not written the file.
 #[derive(Debug, PartialEq)]
 struct ContentStamp {
     inode: u64,

@@ -15,8 +15,9 @@ use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use rustix::fs::{Access, FlockOperation, access, flock};
-use rustix::io::Errno;
+use rustix::fs::{Access, access};
+
+use crate::file_lock::FileLock;
 
 /// Begins the names of copies of a project.
 pub const VERIFY: &str = "rawko-verify-";
@@ -92,8 +93,8 @@ fn private_in(parent: &Path, prefix: &str) -> io::Result<tempfile::TempDir> {
 #[derive(Debug)]
 pub struct TemporaryFolder {
     folder: tempfile::TempDir,
-    /// Open, and so locked.
-    lock: File,
+    /// Absent where folders cannot be locked.
+    lock: Option<FileLock>,
 }
 
 impl TemporaryFolder {
@@ -109,11 +110,10 @@ impl TemporaryFolder {
         for _ in 0..ATTEMPTS {
             let folder = private_in(parent, prefix)?;
             // Until it is locked, another process may remove it.
-            let Ok(lock) = File::open(folder.path()) else { continue };
-            if is_held(&lock) {
-                continue;
-            }
-            let is_there = folder.path().metadata().is_ok_and(|found| Some(found.ino()) == inode(&lock));
+            let Ok(opened) = File::open(folder.path()) else { continue };
+            let opened_inode = opened.metadata()?.ino();
+            let Ok(lock) = FileLock::take_if_known(opened, Duration::ZERO) else { continue };
+            let is_there = folder.path().metadata().is_ok_and(|found| found.ino() == opened_inode);
             if is_there {
                 return Ok(Self { folder, lock });
             }
@@ -129,8 +129,8 @@ impl TemporaryFolder {
 
     /// What keeps it locked. A process that has a copy of this holds the folder too.
     #[cfg_attr(not(any(target_os = "linux", target_os = "android")), allow(dead_code))]
-    pub(crate) fn lock(&self) -> BorrowedFd<'_> {
-        self.lock.as_fd()
+    pub(crate) fn lock(&self) -> Option<BorrowedFd<'_>> {
+        self.lock.as_ref().map(|lock| lock.file().as_fd())
     }
 }
 
@@ -168,9 +168,12 @@ fn remove_abandoned_in(parent: &Path, prefixes: &[&str]) {
             continue;
         }
         // Held until it is gone.
-        let Some(held) = abandoned(&entry.path()).filter(is_own) else { continue };
+        let Some(held) = abandoned(&entry.path()).filter(|held| is_own(held.file())) else { continue };
         if begins_with(RUN) {
-            crate::confine::settle_after(&PathBuf::from(format!("/proc/self/fd/{}", held.as_raw_fd())));
+            crate::confine::settle_after(&PathBuf::from(format!(
+                "/proc/self/fd/{}",
+                held.file().as_raw_fd()
+            )));
         }
         let _ = remove_all(&entry.path());
     }
@@ -205,20 +208,11 @@ fn remove_whatever_its_modes(folder: &Path) -> io::Result<()> {
 }
 
 /// The folder, locked, if no process held it. Not a link: nothing outside is touched.
-fn abandoned(folder: &Path) -> Option<File> {
+fn abandoned(folder: &Path) -> Option<FileLock> {
     let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::DIRECTORY;
     let flags = i32::try_from(flags.bits()).unwrap_or_default();
-    let lock = File::options().read(true).custom_flags(flags).open(folder).ok()?;
-    flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok().then_some(lock)
-}
-
-/// Locks a folder, unless another process holds it. Where folders cannot be locked, no process does.
-fn is_held(lock: &File) -> bool {
-    flock(lock, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK)
-}
-
-fn inode(file: &File) -> Option<u64> {
-    file.metadata().ok().map(|found| found.ino())
+    let opened = File::options().read(true).custom_flags(flags).open(folder).ok()?;
+    FileLock::take(opened, Duration::ZERO).ok()
 }
 
 #[cfg(test)]
@@ -235,7 +229,7 @@ mod tests {
         std::fs::create_dir_all(killed.path().join("work/work")).unwrap();
         std::fs::set_permissions(killed.path().join("work/work"), Permissions::from_mode(0o000)).unwrap();
         let abandoned = killed.path().to_owned();
-        flock(&killed.lock, FlockOperation::Unlock).unwrap();
+        killed.lock.as_ref().unwrap().release();
         assert!(is_abandoned_within(&abandoned, Duration::ZERO));
         assert!(!is_abandoned_within(held.path(), Duration::from_millis(10)));
         std::mem::forget(killed);

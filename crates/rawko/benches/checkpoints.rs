@@ -6,7 +6,6 @@
 #![allow(missing_docs, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 use std::path::Path;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rawko::checkpoint::{Checkpoints, DiffDetail, DiffRange, Execute, Extent};
@@ -71,8 +70,7 @@ fn fill(project: &Path) {
 }
 
 fn git(project: &Path, args: &[&str]) {
-    let identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "gc.auto=0"];
-    assert!(Command::new("git").args(identity).args(args).current_dir(project).status().unwrap().success());
+    testkit::git(project, &[&["-c", "gc.auto=0"], args].concat());
 }
 
 fn say(what: &str, times: u32, mut act: impl FnMut()) {

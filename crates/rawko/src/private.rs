@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
 /// Write permission of the group and of everybody.
@@ -58,6 +58,23 @@ pub(crate) fn write_whole(path: &Path, content: &[u8], mode: u32, existing: Exis
     }
     .map_err(|error| error.error)?;
     sync_directory(folder);
+    Ok(())
+}
+
+/// Replaces a file by way of `part`, a name in the same file system that only the holder of a lock writes: what a kill leaves
+/// there, or a link, the next one removes. So however often a process is killed, no more than one file is left.
+pub(crate) fn replace_by(part: &Path, path: &Path, content: &[u8]) -> io::Result<()> {
+    match fs::remove_file(part) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
+    }
+    let file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(part);
+    let written = file.and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()));
+    if let Err(error) = written.and_then(|()| fs::rename(part, path)) {
+        let _ = fs::remove_file(part);
+        return Err(error);
+    }
+    sync_directory(path.parent().unwrap_or(Path::new(".")));
     Ok(())
 }
 
@@ -151,6 +168,22 @@ mod tests {
         write_whole(&path, b"third", 0o640, Existing::Replaced).unwrap();
         assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"third".to_vec(), 0o640));
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "nothing else is left");
+    }
+
+    #[test]
+    fn what_a_kill_left_under_the_name_between_is_removed_and_no_link_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let [part, path, victim] = ["new", "a", "victim"].map(|name| dir.path().join(name));
+        fs::write(&part, "left").unwrap();
+        fs::write(&victim, "precious").unwrap();
+        replace_by(&part, &path, b"first").unwrap();
+        std::os::unix::fs::symlink(&victim, &part).unwrap();
+        replace_by(&part, &path, b"second").unwrap();
+        assert_eq!((fs::read(&path).unwrap(), mode(&path)), (b"second".to_vec(), 0o600));
+        assert_eq!(fs::read(&victim).unwrap(), b"precious");
+        fs::create_dir(dir.path().join("folder")).unwrap();
+        assert!(replace_by(&part, &dir.path().join("folder"), b"third").is_err());
+        assert!(!part.exists());
     }
 
     #[test]

@@ -15,6 +15,7 @@
 
 mod answer;
 mod exchange;
+mod git;
 mod http;
 mod picture;
 mod processes;
@@ -30,6 +31,7 @@ pub use answer::{
     Answer, AnswerCall, Chunking, Cut, Delivery, ErrorResponse, Framing, LineEnd, Say, Search, SearchPart,
 };
 pub use exchange::{Asked, Exchange, Who, Wire};
+pub use git::{git, git_command, said};
 pub use picture::{in_base64, jpeg, png};
 pub use processes::processes_in;
 pub use script::ScriptedBehaviour;

@@ -40,7 +40,7 @@ pub(crate) struct DemoArgs {
 pub(crate) fn run(workspace: &Workspace, arguments: &DemoArgs) -> Result<Exit, Failure> {
     let console = &workspace.console;
     let paint = console.paint();
-    let project = DemoProject::create()?;
+    let project = DemoProject::create(workspace.environment)?;
     let before = project.test()?;
     if !arguments.json {
         console.write(&opening(&project, &before, paint))?;

@@ -1,10 +1,10 @@
 //! `rawko doctor`: checks whether everything that a run needs is there, and says what to do if not.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use clap::Args;
 use rawko::config::ProviderType;
+use rawko::tools::Git;
 use rawko::{ModelPlace, Rawko, TimeSpan, VerificationPlan};
 use rustix::fs::{Access, access};
 use serde::Serialize;
@@ -307,10 +307,7 @@ fn git(environment: ProcessEnv, project: &Path) -> DoctorFinding {
         let fix = "install git: `rawko diff`, `rawko rewind` and verified results need it";
         return DoctorFinding::warning("git", "git is not found in PATH", fix);
     };
-    // Run outside of the folder, so that the folder's git configuration is not used.
-    let version = Command::new(program).arg("--version").current_dir("/").stdin(Stdio::null()).output();
-    let version =
-        version.map(|done| String::from_utf8_lossy(&done.stdout).trim().to_owned()).unwrap_or_default();
+    let version = Git::alone(&program).arg("version").text().unwrap_or_default();
     if project.ancestors().any(|folder| folder.join(".git").exists()) {
         DoctorFinding::ok("git", format!("{version}, and this is a git work tree"))
     } else {

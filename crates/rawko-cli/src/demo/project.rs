@@ -4,9 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use rawko::tools::Git;
 use serde::Serialize;
 use tempfile::TempDir;
 
+use crate::environment::ProcessEnv;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -17,6 +19,14 @@ const FILES: [(&str, &str); 3] = [
     ("tests/run.sh", include_str!("files/tests/run.sh")),
 ];
 
+/// Of git in the project.
+const SETTINGS: [&str; 4] = [
+    "user.name=rawko demo",
+    "user.email=demo@rawko.invalid",
+    "init.defaultBranch=main",
+    "commit.gpgSign=false",
+];
+
 /// Runs the project's tests.
 pub(crate) const TEST_COMMAND: &str = "bash tests/run.sh";
 
@@ -24,6 +34,7 @@ pub(crate) const TEST_COMMAND: &str = "bash tests/run.sh";
 #[derive(Debug)]
 pub(crate) struct DemoProject {
     folder: TempDir,
+    git: PathBuf,
 }
 
 /// One run of the project's tests.
@@ -45,7 +56,7 @@ impl TestRun {
 
 impl DemoProject {
     /// Writes the project and commits it.
-    pub(crate) fn create() -> Result<Self, Failure> {
+    pub(crate) fn create(environment: ProcessEnv) -> Result<Self, Failure> {
         let cannot_write = |error: std::io::Error| {
             Failure::new(Exit::Failed, format!("cannot write the demonstration's project: {error}"))
                 .with_hint("set TMPDIR to a folder that can be written")
@@ -55,7 +66,10 @@ impl DemoProject {
         for (name, content) in FILES {
             fs::write(folder.path().join(name), content).map_err(cannot_write)?;
         }
-        let project = Self { folder };
+        let git = environment
+            .program_outside("git", folder.path())
+            .ok_or_else(|| missing("git", &std::io::ErrorKind::NotFound.into()))?;
+        let project = Self { folder, git };
         project.git(&["init", "--quiet", "--template="])?;
         project.git(&["add", "--all"])?;
         project.git(&["commit", "--quiet", "--no-verify", "--no-gpg-sign", "-m", "A slugify with a bug"])?;
@@ -92,34 +106,13 @@ impl DemoProject {
 
     /// git, untouched by the user's configuration, hooks and environment.
     fn git(&self, arguments: &[&str]) -> Result<String, Failure> {
-        let mut command = Command::new("git");
-        for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("GIT_") {
-                command.env_remove(name);
-            }
-        }
-        let done = command
-            .args(["-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "-c", "core.pager=cat"])
-            .args(["-c", "user.name=rawko demo", "-c", "user.email=demo@rawko.invalid"])
-            .args(["-c", "init.defaultBranch=main", "-c", "commit.gpgSign=false"])
-            .args(arguments)
-            .env("GIT_CONFIG_GLOBAL", "/dev/null")
-            .env("GIT_CONFIG_SYSTEM", "/dev/null")
-            .env("GIT_TERMINAL_PROMPT", "0")
-            .current_dir(self.folder())
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| missing("git", &error))?;
-        if done.status.success() {
-            return Ok(String::from_utf8_lossy(&done.stdout).into_owned());
-        }
-        let name = arguments.first().copied().unwrap_or_default();
-        let stderr = String::from_utf8_lossy(&done.stderr);
-        Err(Failure::new(
-            Exit::Failed,
-            format!("git {name} failed in {}: {}", self.folder().display(), stderr.trim()),
-        )
-        .with_hint("`rawko doctor` checks git"))
+        let git = Git::alone(&self.git).within(self.folder()).settings(SETTINGS).args(arguments);
+        let answer = git.answer().map_err(|error| {
+            let name = arguments.first().copied().unwrap_or_default();
+            let message = format!("git {name} failed in {}: {error}", self.folder().display());
+            Failure::new(Exit::Failed, message).with_hint("`rawko doctor` checks git")
+        })?;
+        Ok(String::from_utf8_lossy(&answer).into_owned())
     }
 }
 

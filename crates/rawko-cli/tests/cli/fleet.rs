@@ -17,7 +17,6 @@ mod with_fleets {
     use std::fs;
     use std::net::TcpListener;
     use std::os::unix::fs::PermissionsExt as _;
-    use std::process::Command;
 
     use super::Place;
     use crate::support::Said;
@@ -26,14 +25,7 @@ mod with_fleets {
     const NOWHERE: &str = "127.0.0.1:1";
 
     fn git(place: &Place, arguments: &[&str]) {
-        let output = Command::new("git")
-            .args(["-c", "user.name=Me", "-c", "user.email=me@example.com"])
-            .args(arguments)
-            .current_dir(place.project())
-            .env_remove("GIT_DIR")
-            .output()
-            .expect("git");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        testkit::git(&place.project(), arguments);
     }
 
     fn up(place: &Place, program: Option<&str>, port: u16) -> Said {

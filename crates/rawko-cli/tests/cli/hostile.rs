@@ -174,8 +174,7 @@ impl Hostile {
     }
 
     fn git(&self, arguments: &[&str]) {
-        let done = Command::new("git").args(arguments).current_dir(self.place.project()).output().unwrap();
-        assert!(done.status.success(), "{done:?}");
+        testkit::git(&self.place.project(), arguments);
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
@@ -216,7 +215,7 @@ const CANARY: &str = "canary-0c57e1b9-canary";
 fn looking_at_a_hostile_folder_starts_nothing_and_shows_nothing_that_acts() {
     let hostile = Hostile::new();
     // The trap works: plain git springs it.
-    let _ = Command::new("git").arg("status").current_dir(hostile.place.project()).output().unwrap();
+    let _ = testkit::git_command(&hostile.place.project()).arg("status").output().unwrap();
     assert!(hostile.marker.exists(), "the trap does not spring");
     fs::remove_file(&hostile.marker).unwrap();
     for arguments in LOOKING {

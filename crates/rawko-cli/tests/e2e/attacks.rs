@@ -305,8 +305,7 @@ fn no_setting_of_git_and_no_variable_runs_a_program() {
         ("GIT_EXEC_PATH", &elsewhere),
     ];
     // The traps work: plain git springs them, and obeys the variables.
-    let status =
-        std::process::Command::new("git").arg("status").current_dir(trial.project()).output().unwrap();
+    let status = testkit::git_command(&trial.project()).arg("status").output().unwrap();
     assert!(marker.exists(), "the trap does not spring: {status:?}");
     std::fs::remove_file(&marker).unwrap();
     let trial = variables.iter().fold(trial, |trial, (name, value)| trial.env(name, *value));

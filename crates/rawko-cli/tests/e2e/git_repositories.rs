@@ -103,6 +103,28 @@ fn check(theirs: &str, runs: &[&[Does]]) -> Vec<(String, bool)> {
     said
 }
 
+/// A folder of the project is in `PATH`, like that of a virtual environment. What an agent leaves there as `git` does not read
+/// the settings of a new repository outside the sandbox; another git does.
+#[test]
+fn a_git_that_an_agent_left_is_not_run() {
+    if !is_possible() {
+        return;
+    }
+    let trial = Trial::without_git(developer([]));
+    let (sprung, bin) = (trial.outside().join("sprung"), trial.project().join("bin"));
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    let command = format!(
+        "mkdir bin; printf '#!/bin/sh\\ntouch {}\\n' > bin/git; chmod +x bin/git; PATH=/usr/bin:/bin; \
+         git init -q new; git -C new config core.fsmonitor x",
+        sprung.display()
+    );
+    let ended = trial.served_by(developer([bash(&command)])).env("PATH", path).run("Make a repository.");
+    ended.exits(0);
+    let config = std::fs::read_to_string(ended.trial.project().join("new/.git/config")).unwrap();
+    assert!(config.contains("repositoryformatversion") && !config.contains("fsmonitor"), "{config}");
+    assert!(bin.join("git").exists() && !sprung.exists());
+}
+
 /// A folder that git takes for a repository, with a work tree.
 const BARE: &str = "mkdir b; cd b; git init -q --bare .; cat ../armed > config; echo x > x; \
                     GIT_DIR=. GIT_WORK_TREE=. git -c core.fsmonitor= add x; touch -d '1 hour ago' x; cd ..; true";

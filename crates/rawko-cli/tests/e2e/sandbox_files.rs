@@ -63,7 +63,7 @@ fn the_users_git_obeys_no_repository_that_a_command_added() {
     assert!(output.contains("160000") && output.contains("here"), "{output}");
     let project = ended.trial.project();
     let _ = std::fs::remove_file(project.join("OBEYED"));
-    let status = std::process::Command::new("git").arg("status").current_dir(&project).output().unwrap();
+    let status = testkit::git_command(&project).arg("status").output().unwrap();
     assert!(status.status.success(), "{status:?}");
     assert!(!project.join("OBEYED").exists());
     assert!(!project.join("inner/.git/hooks").exists());
@@ -93,7 +93,7 @@ fn links_with_protected_names_are_put_back_and_what_they_lead_to_is_protected() 
     assert_eq!(std::fs::read_link(project.join(".claude")).unwrap().to_str(), Some("meta/real"));
     assert!(!project.join("meta/real/settings.json").exists());
     assert!(!std::fs::read_to_string(project.join("meta/git/config")).unwrap().contains('x'));
-    let status = std::process::Command::new("git").arg("status").current_dir(&project).output().unwrap();
+    let status = testkit::git_command(&project).arg("status").output().unwrap();
     assert!(status.status.success() && !project.join("OBEYED").exists(), "{status:?}");
 }
 

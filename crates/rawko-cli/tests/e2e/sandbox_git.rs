@@ -3,10 +3,9 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use std::process::Command;
 
 use serde_json::json;
-use testkit::ModelServer;
+use testkit::{ModelServer, git};
 
 use crate::answers::{bash, developer, report};
 use crate::sandbox::{enforced, is_possible, tries};
@@ -107,11 +106,6 @@ fn replaced(trial: &Trial, make: &dyn Fn(&Path, &Path)) {
     make(&original, &project);
 }
 
-fn git_in(folder: &Path, arguments: &[&str]) {
-    let done = Command::new("git").arg("-C").arg(folder).args(arguments).output().unwrap();
-    assert!(done.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
-}
-
 #[test]
 fn so_it_does_in_a_fresh_clone() {
     if is_possible() {
@@ -119,7 +113,7 @@ fn so_it_does_in_a_fresh_clone() {
             let trial = tracked(server);
             replaced(&trial, &|original, project| {
                 let (original, project) = (original.to_str().unwrap(), project.to_str().unwrap());
-                git_in(Path::new("/"), &["clone", "-q", original, project]);
+                git(Path::new("/"), &["clone", "-q", original, project]);
             });
             trial
         });
@@ -132,7 +126,7 @@ fn so_it_does_in_a_linked_work_tree() {
         commits(|server| {
             let trial = tracked(server);
             replaced(&trial, &|original, project| {
-                git_in(original, &["worktree", "add", "-q", project.to_str().unwrap()]);
+                git(original, &["worktree", "add", "-q", project.to_str().unwrap()]);
             });
             trial
         });
@@ -149,8 +143,8 @@ fn a_linked_work_tree_leaves_the_others_alone() {
         trial.git(&["add", "-A"]);
         trial.git(&["commit", "-qm", "all"]);
         replaced(&trial, &|original, project| {
-            git_in(original, &["worktree", "add", "-q", project.to_str().unwrap()]);
-            git_in(original, &["worktree", "add", "-q", "../beside"]);
+            git(original, &["worktree", "add", "-q", project.to_str().unwrap()]);
+            git(original, &["worktree", "add", "-q", "../beside"]);
         });
         trial
     };
@@ -161,7 +155,7 @@ fn a_linked_work_tree_leaves_the_others_alone() {
     let (ended, output) = tries(trial, &format!("{IDENTITY}{command}"));
     assert!(output.contains("here") && !output.contains("WROTE") && !output.contains("MOVED"), "{output}");
     assert!(ended.trial.git(&["log", "--format=%s", "-1"]).contains("by the agent"));
-    git_in(&ended.trial.outside().join("original"), &["status"]);
+    git(&ended.trial.outside().join("original"), &["status"]);
 }
 
 #[test]
@@ -295,9 +289,9 @@ fn a_project_in_a_folder_of_a_repository() {
     // Without it the repository would be the project.
     std::fs::create_dir(trial.project().join(".rawko")).unwrap();
     let top = trial.outside().to_owned();
-    git_in(&top, &["init", "-q"]);
-    git_in(&top, &["add", "project"]);
-    git_in(&top, &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "one"]);
+    git(&top, &["init", "-q"]);
+    git(&top, &["add", "project"]);
+    git(&top, &["commit", "-qm", "one"]);
     let ended = trial.run("Try it.");
     ended.exits(0);
     let (output, _) = ended.results("Bash").remove(0);
@@ -305,8 +299,6 @@ fn a_project_in_a_folder_of_a_repository() {
         output.contains("project/code\n") && !output.contains(".env") && !output.contains("secrets"),
         "{output}"
     );
-    let listed =
-        Command::new("git").arg("-C").arg(&top).args(["ls-tree", "-r", "--name-only", "HEAD"]).output();
-    let listed = String::from_utf8(listed.unwrap().stdout).unwrap();
+    let listed = git(&top, &["ls-tree", "-r", "--name-only", "HEAD"]);
     assert!(listed.contains("project/.env\n") && listed.contains("project/secrets/a\n"), "{listed}");
 }

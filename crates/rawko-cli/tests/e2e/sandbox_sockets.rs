@@ -129,9 +129,7 @@ fn sockets_of_programs_outside_are_not_reached() {
             }
         }
         // Git tracks no socket, so an index that rawko does not read is no hindrance.
-        let mut split = Command::new("git");
-        split.args(["update-index", "--split-index"]).current_dir(trial.project());
-        assert!(split.status().unwrap().success());
+        testkit::git(&trial.project(), &["update-index", "--split-index"]);
         let outside = trial.outside();
         let (granted, read) = (outside.join("granted"), outside.join("read"));
         let write = format!("--allow-write=.,{}", granted.display());

@@ -76,11 +76,11 @@ impl TaskTree {
         let doing = "add the changes of";
         if !changed.gone.is_empty() {
             let remove = ["update-index", "-z", "--force-remove", "--stdin"];
-            self.ask(doing)?.args(remove).input(&changed.gone)?.answer()?;
+            self.ask(doing)?.args(remove).input(&changed.gone).answer()?;
         }
         if !changed.there.is_empty() {
             let add = ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
-            self.ask(doing)?.args(add).input(&changed.there)?.answer()?;
+            self.ask(doing)?.args(add).input(&changed.there).answer()?;
         }
         let tree = self.ask("write the files of")?.args(["write-tree"]).text()?;
         if tree == self.ask("read the commit of")?.args(["rev-parse", &format!("{head}^{{tree}}")]).text()? {
@@ -91,7 +91,7 @@ impl TaskTree {
         let ask = self.ask("commit in")?.env("GIT_AUTHOR_NAME", name).env("GIT_AUTHOR_EMAIL", email);
         let ask = ask.env("GIT_COMMITTER_NAME", name).env("GIT_COMMITTER_EMAIL", email);
         let ask = ask.args(["commit-tree", "-p", head.as_str(), "-m", &plain(summary, &made_by)]);
-        let commit = ask.args(["-m", &made_by.trailers(), &tree]).commit_id()?;
+        let commit = ask.args(["-m", &made_by.trailers(), &tree]).text()?.parse::<CommitId>()?;
         let branch = format!("refs/heads/{}", self.branch);
         self.ask("move the branch of")?.args(["update-ref", &branch, commit.as_str()]).answer()?;
         *self.head.lock().unwrap_or_else(PoisonError::into_inner) = commit.clone();

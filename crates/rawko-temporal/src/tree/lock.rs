@@ -1,27 +1,22 @@
 //! Locks mirrors and trees: each lock is one on an empty file.
 //!
-//! It is a `flock`, which belongs to the open file, and git is given that file as its standard input. So when a worker is
-//! killed, the lock is held until the git that it started has ended too: no worker finds a repository that an abandoned
-//! process still writes. (A session's lock is of another kind, for the opposite reason: see `journal/lock.rs` in
-//! `rawko`.)
+//! Git is given that file as its standard input. So when a worker is killed, the lock is held until the git that it started
+//! has ended too: no worker finds a repository that an abandoned process still writes.
 
 use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::io::Errno;
+use rawko_tools::{FileLock, FileLockError, file_id};
+use rustix::fs::OFlags;
 
 use super::error::TreeError;
 
-/// The longest pause between two tries.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
-
 #[derive(Debug)]
 pub(super) struct TreeLock {
-    file: File,
+    lock: FileLock,
     path: PathBuf,
 }
 
@@ -30,31 +25,31 @@ impl TreeLock {
     pub(super) fn acquire(path: &Path, patience: Duration) -> Result<Option<Self>, TreeError> {
         let cannot = |error| TreeError::io("lock", path, error);
         let until = Instant::now() + patience;
-        let mut pause = Duration::from_millis(2);
         loop {
             let flags = i32::try_from(OFlags::NOFOLLOW.bits()).unwrap_or_default();
             let options = &mut OpenOptions::new();
             let file = options.read(true).write(true).create(true).truncate(false).mode(0o600);
             let file = file.custom_flags(flags).open(path).map_err(cannot)?;
-            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+            match FileLock::take(file, until.saturating_duration_since(Instant::now())) {
                 // Who forgets a task removes the file while it is locked: then it is not the one that others will lock.
-                Ok(()) if is_at(&file, path) => return Ok(Some(Self { file, path: path.to_owned() })),
-                Ok(()) => continue,
-                Err(Errno::WOULDBLOCK | Errno::INTR) => {}
-                Err(error) => return Err(cannot(error.into())),
+                Ok(lock) if is_at(lock.file(), path) => {
+                    return Ok(Some(Self { lock, path: path.to_owned() }));
+                }
+                Ok(_) => {}
+                Err(FileLockError::Held) => return Ok(None),
+                Err(FileLockError::Unknown(error)) => return Err(cannot(error)),
             }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(None);
-            }
-            std::thread::sleep(pause.min(left));
-            pause = (pause * 2).min(LOOK_AGAIN);
         }
     }
 
     /// The lock as the empty standard input of a process, which then holds it too.
     pub(super) fn as_input(&self) -> Result<Stdio, TreeError> {
-        Ok(self.file.try_clone().map_err(|error| TreeError::io("share the lock", &self.path, error))?.into())
+        Ok(self
+            .lock
+            .file()
+            .try_clone()
+            .map_err(|error| TreeError::io("share the lock", &self.path, error))?
+            .into())
     }
 
     /// Removes the file, and with it the lock.
@@ -66,14 +61,13 @@ impl TreeLock {
 impl Drop for TreeLock {
     fn drop(&mut self) {
         // Every git of ours has ended. Another thread's new child may have a copy of the file until it runs its program.
-        let _ = flock(&self.file, FlockOperation::Unlock);
+        self.lock.release();
     }
 }
 
 fn is_at(file: &File, path: &Path) -> bool {
-    let id = |found: std::fs::Metadata| (found.dev(), found.ino());
     match (file.metadata(), path.symlink_metadata()) {
-        (Ok(locked), Ok(found)) => id(locked) == id(found),
+        (Ok(locked), Ok(found)) => file_id(&locked) == file_id(&found),
         _ => false,
     }
 }
@@ -114,8 +108,9 @@ mod tests {
         let mut lock = TreeLock::acquire(&path, Duration::ZERO).unwrap().unwrap();
         let input = lock.as_input().unwrap();
         let mut child = std::process::Command::new("sleep").arg("600").stdin(input).spawn().unwrap();
-        // As when this process is killed: its own copy goes, without being unlocked.
-        drop(std::mem::replace(&mut lock.file, File::open("/dev/null").unwrap()));
+        // As when this process is killed: its own copy goes, without being released.
+        let other = File::create(folder.path().join("other")).unwrap();
+        drop(std::mem::replace(&mut lock.lock, FileLock::take(other, Duration::ZERO).unwrap()));
         assert!(TreeLock::acquire(&path, Duration::from_millis(1)).unwrap().is_none());
         child.kill().unwrap();
         child.wait().unwrap();

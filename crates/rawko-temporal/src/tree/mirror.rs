@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::TreeError;
 use super::files::{is_folder, make_folder, remove, set, sweep};
-use super::git::GitCommand;
+use super::git::{self, TreeGit, other_end};
 use super::lock::TreeLock;
 use super::names::{BRANCHES, CommitId, Repository, check_revision};
 use super::place::{WorkPlace, unfinished};
@@ -46,7 +46,8 @@ pub fn resolve(
     let mirror = Mirror::open(place, repository, format.format())?;
     mirror.update()?;
     let ask = mirror.ask("find a commit")?.args(["rev-parse", "--verify", "--quiet"]);
-    ask.args(["--end-of-options", &format!("{revision}^{{commit}}")]).commit_id().map_err(|_| missing())
+    let ask = ask.args(["--end-of-options", &format!("{revision}^{{commit}}")]);
+    ask.text().and_then(|id| id.parse()).map_err(|_| missing())
 }
 
 fn resolve_id(place: &WorkPlace, repository: &Repository, commit: &CommitId) -> Result<CommitId, TreeError> {
@@ -86,8 +87,8 @@ fn listed(
     repository: &Repository,
     names: &[String],
 ) -> Result<Vec<(String, CommitId)>, TreeError> {
-    let ask = GitCommand::remote(place, None, "list the branches of", None, repository)?;
-    let ask = ask.args(["ls-remote", "--quiet"]).other_end("--upload-pack", "upload-pack");
+    let ask = git::remote(place, None, "list the branches of", None, repository)?;
+    let ask = ask.args(["ls-remote", "--quiet"]).args(other_end(place, repository, "upload-pack"));
     let answer = ask.args(["--", repository.url()]).args(names).text()?;
     answer
         .lines()
@@ -150,15 +151,11 @@ impl<'a> Mirror<'a> {
     }
 
     fn fetch(&self) -> Result<(), TreeError> {
-        let ask = GitCommand::remote(
-            self.place,
-            Some(&self.lock),
-            "fetch from",
-            Some(&self.folder),
-            self.repository,
-        )?;
+        let ask =
+            git::remote(self.place, Some(&self.lock), "fetch from", Some(&self.folder), self.repository)?;
         let ask = ask.args(["fetch", "--quiet", "--prune", "--no-tags", "--force", "--no-write-fetch-head"]);
-        let ask = ask.other_end("--upload-pack", "upload-pack").args(["--", self.repository.url()]);
+        let ask = ask.args(other_end(self.place, self.repository, "upload-pack"));
+        let ask = ask.args(["--", self.repository.url()]);
         let without = format!("^refs/heads/{BRANCHES}*");
         ask.args(["+refs/heads/*:refs/heads/*", &without, "+refs/tags/*:refs/tags/*"]).answer().map(drop)
     }
@@ -179,13 +176,13 @@ impl<'a> Mirror<'a> {
         has().is_ok()
     }
 
-    fn ask(&self, doing: &'static str) -> Result<GitCommand<'static>, TreeError> {
-        GitCommand::local(self.place, &self.lock, doing, &self.folder)
+    fn ask(&self, doing: &'static str) -> Result<TreeGit, TreeError> {
+        git::local(self.place, &self.lock, doing, &self.folder)
     }
 }
 
 /// Whether git has the commit.
-pub(super) fn has(ask: GitCommand<'_>, commit: &CommitId) -> Result<(), TreeError> {
+pub(super) fn has(ask: TreeGit, commit: &CommitId) -> Result<(), TreeError> {
     ask.args(["cat-file", "-e", &format!("{commit}^{{commit}}")]).answer().map(drop)
 }
 
@@ -197,9 +194,9 @@ pub(super) fn fetch_commit(
     repository: &Repository,
     commit: &CommitId,
 ) -> Result<(), TreeError> {
-    let ask = GitCommand::remote(place, Some(lock), "fetch a commit from", Some(git_folder), repository)?;
+    let ask = git::remote(place, Some(lock), "fetch a commit from", Some(git_folder), repository)?;
     let ask = ask.args(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"]);
-    let ask = ask.other_end("--upload-pack", "upload-pack");
+    let ask = ask.args(other_end(place, repository, "upload-pack"));
     ask.args(["--", repository.url(), commit.as_str()]).answer().map(drop).map_err(|error| match error {
         TreeError::Remote { message, .. } if is_unknown(&message) => {
             TreeError::Missing { repository: repository.to_string(), what: format!("commit {commit}") }

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use rawko_tools::program_outside;
 
 use super::error::TreeError;
 use super::files::{is_folder, make_folder, remove};
-use super::git;
 use super::lock::TreeLock;
 use super::names::{Repository, check_name, comparable};
 
@@ -63,7 +63,8 @@ impl WorkPlace {
             let why = "it contains a line break";
             return Err(TreeError::Name { what: "work place", given: format!("{folder:?}"), why });
         }
-        let git = git::find(std::env::var_os("PATH").as_deref(), &folder).ok_or(TreeError::NoGit)?;
+        let path = std::env::var_os("PATH");
+        let git = program_outside("git", path.as_deref(), &[&folder]).ok_or(TreeError::NoGit)?;
         let author = (AUTHOR.0.to_owned(), AUTHOR.1.to_owned());
         Ok(Self { folder, git, author, network: NETWORK, repositories: Allowed::All })
     }

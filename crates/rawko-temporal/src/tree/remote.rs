@@ -2,6 +2,7 @@
 
 use super::commit::MadeBy;
 use super::error::TreeError;
+use super::git::other_end;
 use super::mirror::has;
 use super::names::{CommitId, check_name, check_own_ref};
 use super::task::TaskTree;
@@ -41,7 +42,7 @@ impl TaskTree {
     pub fn remote_head(&self) -> Result<Option<RemoteHead>, TreeError> {
         let name = format!("refs/heads/{}", self.branch);
         let ask = self.ask_remote("list the branches of")?.args(["ls-remote", "--quiet", "--refs"]);
-        let ask = ask.other_end("--upload-pack", "upload-pack");
+        let ask = ask.args(other_end(&self.place, &self.repository, "upload-pack"));
         let answer = ask.args(["--", self.repository.url(), &name]).text()?;
         let mut lines = answer.lines().filter_map(|line| line.split_once('\t'));
         let Some((id, _)) = lines.find(|(_, found)| *found == name) else { return Ok(None) };
@@ -67,7 +68,7 @@ impl TaskTree {
         let branch = format!("refs/heads/{}", self.branch);
         let lease = format!("--force-with-lease={branch}:{}", expected.map_or("", CommitId::as_str));
         let ask = self.ask_remote("push to")?.args(["push", "--quiet", "--atomic", "--no-verify", &lease]);
-        let mut ask = ask.other_end("--receive-pack", "receive-pack");
+        let mut ask = ask.args(other_end(&self.place, &self.repository, "receive-pack"));
         ask = ask.args(["--", self.repository.url(), &format!("{commit}:{branch}")]);
         for PushRef { local, remote } in refs {
             check_own_ref(local)?;
@@ -99,7 +100,8 @@ impl TaskTree {
         }
         let ask =
             self.ask_remote("push checkpoints to")?.args(["push", "--quiet", "--atomic", "--no-verify"]);
-        let mut ask = ask.other_end("--receive-pack", "receive-pack").args(["--", self.repository.url()]);
+        let mut ask = ask.args(other_end(&self.place, &self.repository, "receive-pack"));
+        ask = ask.args(["--", self.repository.url()]);
         for PushRef { local, remote } in &refs {
             ask = ask.args([format!("+{local}:{remote}")]);
         }

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::error::TreeError;
 use super::files::{is_folder, make_folder, remove, set, sweep};
-use super::git::GitCommand;
+use super::git::{self, TreeGit, other_end};
 use super::lock::TreeLock;
 use super::mirror::{Mirror, fetch_commit, has, is_unknown};
 use super::names::{CommitId, Repository, branch_of};
@@ -129,8 +129,9 @@ impl TaskTree {
         let git_folder = new.join(".git");
         let format = format!("--object-format={}", head.format());
         let init = ["init", "--quiet", "--template=", &format];
-        GitCommand::local(&self.place, &self.lock, "make a clone", &git_folder)?
-            .in_tree(&new)
+        git::local(&self.place, &self.lock, "make a clone", &git_folder)?
+            .env("GIT_WORK_TREE", &new)
+            .within(&new)
             .args(init)
             .answer()?;
         for part in ["info", "objects/info"] {
@@ -219,19 +220,20 @@ impl TaskTree {
 
     pub(super) fn fetch(&self, doing: &'static str, what: &str) -> Result<(), TreeError> {
         let ask = self.ask_remote(doing)?.args(["fetch", "--quiet", "--no-tags", "--no-write-fetch-head"]);
-        let ask = ask.other_end("--upload-pack", "upload-pack");
+        let ask = ask.args(other_end(&self.place, &self.repository, "upload-pack"));
         ask.args(["--", self.repository.url(), what]).answer().map(drop)
     }
 
     /// About the clone and its files.
-    pub(super) fn ask(&self, doing: &'static str) -> Result<GitCommand<'static>, TreeError> {
-        Ok(GitCommand::local(&self.place, &self.lock, doing, &self.git_folder())?.in_tree(&self.folder))
+    pub(super) fn ask(&self, doing: &'static str) -> Result<TreeGit, TreeError> {
+        let git = git::local(&self.place, &self.lock, doing, &self.git_folder())?;
+        Ok(git.env("GIT_WORK_TREE", &self.folder).within(&self.folder))
     }
 
     /// To the remote, from a clone without foreign settings: an agent may have worked in it since.
-    pub(super) fn ask_remote(&self, doing: &'static str) -> Result<GitCommand<'_>, TreeError> {
+    pub(super) fn ask_remote(&self, doing: &'static str) -> Result<TreeGit, TreeError> {
         self.mend(&self.head())?;
-        GitCommand::remote(&self.place, Some(&self.lock), doing, Some(&self.git_folder()), &self.repository)
+        git::remote(&self.place, Some(&self.lock), doing, Some(&self.git_folder()), &self.repository)
     }
 
     pub(super) fn git_folder(&self) -> PathBuf {

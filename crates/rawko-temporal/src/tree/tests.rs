@@ -44,19 +44,7 @@ impl Bench {
     }
 
     fn git_in(&self, folder: &Path, args: &[&str]) -> String {
-        let mut command = Command::new("git");
-        command.env_clear().env("PATH", "/usr/bin:/bin:/usr/local/bin").env("GIT_CONFIG_NOSYSTEM", "1");
-        command.args([
-            "-c",
-            "user.name=t",
-            "-c",
-            "user.email=t@localhost",
-            "-c",
-            "protocol.file.allow=always",
-        ]);
-        let output = command.current_dir(folder).args(args).output().unwrap();
-        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap().trim().to_owned()
+        testkit::git(folder, args).trim().to_owned()
     }
 
     /// Commits these files to the remote's main branch.
@@ -421,9 +409,8 @@ fn nothing_of_a_hostile_repository_runs() {
     assert!(!again.path().join("m/file").exists());
     assert_eq!(fs::read_to_string(&ran).unwrap_or_default(), "", "a program of the repository ran");
     // The trap itself works: git without our care runs it.
-    let mut careless = Command::new("git");
-    careless.args(["-c", &format!("core.fsmonitor={program}"), "status"]);
-    careless.current_dir(again.path()).stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+    let mut careless = testkit::git_command(again.path());
+    careless.args(["-c", &format!("core.fsmonitor={program}"), "status"]).output().unwrap();
     assert!(ran.exists());
 }
 

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use rawko_core::session::Status;
 use rawko_temporal::Fleet;
 
-use crate::world::{World, commands, commands_and, git};
+use crate::world::{World, commands, commands_and};
 
 /// A server of repositories whose hooks run.
 struct GitServer {
@@ -113,8 +113,8 @@ pub(crate) fn a_commit_that_the_repository_does_not_take_is_an_error_of_its_step
 fn interfere(folder: &Path, task: &str, message: &str) {
     let (remote, branch) = (folder.join("remote.git"), format!("refs/heads/rawko/{task}"));
     let tree = format!("{branch}^{{tree}}");
-    let commit = git(&remote, &["commit-tree", "-p", &branch, "-m", message, &tree]);
-    git(&remote, &["update-ref", &branch, commit.trim()]);
+    let commit = testkit::git(&remote, &["commit-tree", "-p", &branch, "-m", message, &tree]);
+    testkit::git(&remote, &["update-ref", &branch, commit.trim()]);
 }
 
 pub(crate) fn the_late_work_of_an_abandoned_step_does_not_stay() {
@@ -151,7 +151,7 @@ pub(crate) fn somebody_elses_commit_on_the_branch_stays() {
 pub(crate) fn a_branch_that_somebody_removed_is_there_at_the_end() {
     let remove = |turn: usize, folder: &Path| {
         if turn == 1 {
-            git(&folder.join("remote.git"), &["update-ref", "-d", "refs/heads/rawko/removed"]);
+            testkit::git(&folder.join("remote.git"), &["update-ref", "-d", "refs/heads/rawko/removed"]);
         }
     };
     let Some(world) = commands_and(&["echo 1 > one.txt"], remove) else { return };

@@ -12,7 +12,7 @@ use rawko_core::session::Stamped;
 use rawko_temporal::store::SharedStore;
 use rawko_temporal::{Carriage, EngineAddress, Fleet, FleetTask, TaskOptions, TaskSpec};
 use serde_json::{Value, json};
-use testkit::{Answer, Asked, ModelServer, TemporalServer, Who};
+use testkit::{Answer, Asked, ModelServer, TemporalServer, Who, git};
 
 use crate::worker::{NOTICE, WorkerOptions, WorkerProcess};
 
@@ -297,18 +297,6 @@ impl World {
             std::thread::sleep(Duration::from_millis(20));
         }
     }
-}
-
-pub(crate) fn git(folder: &Path, arguments: &[&str]) -> String {
-    let output = Command::new("git")
-        .args(["-c", "user.name=tester", "-c", "user.email=tester@localhost"])
-        .args(arguments)
-        .current_dir(folder)
-        .env("GIT_CONFIG_GLOBAL", "/dev/null")
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
 }
 
 /// What the engine itself says of a task's workflow.

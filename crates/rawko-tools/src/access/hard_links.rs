@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::grants::PathGrants;
-use super::protected::FileId;
+use crate::file_stamp::{FileId, file_id};
 
 /// The most files and folders that are looked at; the sandbox looks at as many.
 const MAX_ENTRIES: usize = 200_000;
@@ -66,7 +66,7 @@ impl DeniedLinks {
 
     fn note(&mut self, grants: &PathGrants, path: &Path, found: &fs::Metadata) {
         if found.is_file() && found.nlink() > 1 && grants.denied(path).is_some() {
-            self.ids.insert((found.dev(), found.ino()));
+            self.ids.insert(file_id(found));
         }
     }
 }

@@ -39,6 +39,7 @@ pub(crate) use replace::WriteTarget;
 pub(crate) use repository::is_repository;
 use resolve::{ResolvedPath, UnresolvedPath};
 
+use crate::file_stamp::file_id;
 use crate::tool::ToolContext;
 
 /// The most bytes of a file that is read, edited or overwritten as a whole.
@@ -262,7 +263,7 @@ impl FileAccess {
     pub(crate) fn is_denied_link(&self, file: &File) -> bool {
         match file.metadata() {
             Ok(found) if found.nlink() <= 1 => false,
-            Ok(found) => self.denied_links().may_contain((found.dev(), found.ino())),
+            Ok(found) => self.denied_links().may_contain(file_id(&found)),
             Err(_) => true,
         }
     }

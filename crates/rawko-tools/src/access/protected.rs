@@ -6,7 +6,6 @@
 use std::ffi::OsString;
 use std::fs;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, fstat, statat};
@@ -14,10 +13,8 @@ use rustix::fs::{AtFlags, fstat, statat};
 use super::grants::PROTECTED;
 use super::real_place;
 use super::repository::is_repository;
+use crate::file_stamp::{FileId, file_id};
 use crate::regular::text_of;
-
-/// Device and inode.
-pub(super) type FileId = (u64, u64);
 
 /// Longest file that names a folder.
 const LONGEST_NAME: u64 = 64 * 1024;
@@ -41,8 +38,7 @@ struct ProtectedPath {
 
 impl ProtectedPath {
     fn at(name: &'static str, real: PathBuf) -> Self {
-        let id =
-            fs::metadata(&real).ok().filter(fs::Metadata::is_dir).map(|found| (found.dev(), found.ino()));
+        let id = fs::metadata(&real).ok().filter(fs::Metadata::is_dir).map(|found| file_id(&found));
         Self { name, real, id }
     }
 

@@ -4,32 +4,28 @@
 //! `config` that has nothing to do with git. Those are the user's and stay. Only what was added is removed, so that the
 //! folder is no repository any more.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{Read as _, Seek as _, Write as _};
 use std::os::fd::OwnedFd;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, fstat, openat, renameat, statat, unlinkat};
 use rustix::io::{Errno, Result};
 
 use super::absent::remove_new;
-use super::git::answer_of;
+use super::git::list_settings;
 use super::{git_settings, rebase};
 use crate::access::is_repository;
+use crate::file_stamp::FileStamp;
 use crate::folder::{allowed, kind_of, names_in, open_folder, remove};
 
 /// Longest file of settings that is kept, and longest file that names a folder.
 const LONGEST: u64 = 256 * 1024;
 /// What makes a folder a repository, in the order in which it is taken away.
 const PARTS: [&str; 4] = ["refs", "objects", "commondir", "HEAD"];
-/// How long ago a file must have changed for its time to be a new one when it changes again, in seconds.
-const SETTLED: i64 = 2;
-
-/// Device and inode.
-pub(super) type Identity = (u64, u64);
 
 /// When a command may have made something, in seconds of the time of the last change of an inode: that is the kernel's, and
 /// no command sets it.
@@ -39,8 +35,8 @@ pub(super) struct TimeWindow {
     pub(super) until: i64,
 }
 
-/// The settings that were looked at and run nothing: the file, and when it changed.
-pub(super) type Checked = BTreeMap<Identity, (i64, i64)>;
+/// The settings that were looked at and run nothing.
+pub(super) type Checked = BTreeSet<FileStamp>;
 
 /// When the parts of something changed, the first of them and the last.
 #[derive(Debug, Clone, Copy)]
@@ -58,12 +54,14 @@ struct Armed {
 }
 
 /// Takes away what git would run. `shares_well`: the folder that it shares with others, if there is one, is looked after.
-/// `knows_all`: what is not known to be the user's is none of theirs.
+/// `knows_all`: what is not known to be the user's is none of theirs. `changeable`: the folders that commands could write,
+/// in which no git is taken for the user's.
 pub(super) fn disarm(
     folder: &OwnedFd,
     window: TimeWindow,
     shares_well: bool,
     knows_all: bool,
+    changeable: &[PathBuf],
     checked: &mut Checked,
 ) {
     let mut armed: Vec<Armed> = Vec::new();
@@ -71,7 +69,7 @@ pub(super) fn disarm(
         .into_iter()
         .filter(|name| *name != "commondir" || !shares_well);
     armed.extend(named.filter_map(|name| Some(Armed { name, times: times(folder, name)?, kept: None })));
-    armed.extend(settings(folder, checked));
+    armed.extend(settings(folder, changeable, checked));
     armed.retain(|found| found.times.last <= window.until);
     if knows_all && armed.iter().any(|found| found.times.first < window.since) {
         unmake(folder, window);
@@ -132,27 +130,19 @@ fn times(folder: &OwnedFd, name: &str) -> Option<Times> {
 }
 
 /// The settings, if they have git run something, or cannot be read.
-fn settings(folder: &OwnedFd, checked: &mut Checked) -> Option<Armed> {
+fn settings(folder: &OwnedFd, changeable: &[PathBuf], checked: &mut Checked) -> Option<Armed> {
     const NAME: &str = "config";
     let times = times(folder, NAME)?;
     let Ok(file) = open_file(folder, NAME) else { return Some(Armed { name: NAME, times, kept: None }) };
-    let stamp = fstat(&file).ok().map(|found| {
-        (
-            (found.st_dev, found.st_ino),
-            (found.st_ctime, i64::try_from(found.st_ctime_nsec).unwrap_or_default()),
-        )
-    });
-    if stamp.is_some_and(|(identity, when)| checked.get(&identity) == Some(&when)) {
+    let stamp = file.metadata().ok().map(|found| FileStamp::of(&found));
+    if stamp.is_some_and(|stamp| checked.contains(&stamp)) {
         return None;
     }
-    match reduced(file) {
+    match reduced(file, changeable) {
         None => Some(Armed { name: NAME, times, kept: None }),
         Some(Some(text)) => Some(Armed { name: NAME, times, kept: Some(text) }),
         Some(None) => {
-            let (identity, when) = stamp?;
-            if seconds(SystemTime::now()) - when.0 >= SETTLED {
-                checked.insert(identity, when);
-            }
+            checked.extend(stamp.filter(FileStamp::is_settled));
             None
         }
     }
@@ -181,15 +171,13 @@ fn open_file(folder: &OwnedFd, name: &str) -> Result<File> {
 }
 
 /// The settings without those that run something, or include others; `Some(None)` where there are none of these.
-fn reduced(mut config: File) -> Option<Option<String>> {
+fn reduced(mut config: File, changeable: &[PathBuf]) -> Option<Option<String>> {
     config.rewind().ok()?;
-    let mut git = Command::new("git");
-    git.args(["config", "--no-includes", "--null", "--list", "--file", "-"]).env("GIT_CONFIG_NOSYSTEM", "1");
-    let listed = answer_of(git, Stdio::from(config), |mut answer| {
-        let mut text = Vec::new();
-        answer.read_to_end(&mut text).map(|_| text)
-    })?;
-    let listed = String::from_utf8(listed.ok()?).ok()?;
+    // A command that may write everything may change any git.
+    let changeable: Vec<&Path> =
+        changeable.iter().map(PathBuf::as_path).filter(|folder| folder.parent().is_some()).collect();
+    let git = list_settings(None, &changeable)?.args(["--no-includes", "--file", "-"]);
+    let listed = String::from_utf8(git.reading(config).answer().ok()?).ok()?;
     Some(git_settings::of_a_new_repository(&listed))
 }
 

@@ -1,13 +1,14 @@
 //! The parts of a repository that decide what git runs.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::{ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use crate::access::is_repository;
+use crate::git::Git;
+use crate::program::program_outside;
 use crate::regular::text_of;
 
 /// How long git may take to read settings.
@@ -83,39 +84,21 @@ pub(super) fn of_other_trees(repository: &ProjectRepository) -> Vec<PathBuf> {
     others
 }
 
-/// What git says, if it ends soon and well: the settings may include a FIFO.
-pub(super) fn output_of(git: Command) -> Option<Vec<u8>> {
-    answer_of(git, Stdio::null(), |mut answer| {
-        let mut bytes = Vec::new();
-        answer.read_to_end(&mut bytes).map(|_| bytes)
-    })?
-    .ok()
-}
-
-/// The same as `read` makes it of git's answer.
-pub(super) fn answer_of<T: Send + 'static>(
-    mut git: Command,
-    input: Stdio,
-    read: impl FnOnce(ChildStdout) -> T + Send + 'static,
-) -> Option<T> {
-    let mut child = git.stdin(input).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().ok()?;
-    let stdout = child.stdout.take()?;
-    let (sender, said) = std::sync::mpsc::channel();
-    std::thread::spawn(move || sender.send(read(stdout)));
-    let said = said.recv_timeout(PATIENCE).ok();
-    if said.is_none() {
-        let _ = child.kill();
-    }
-    child.wait().ok()?.success().then_some(said).flatten()
+/// Git, about to list settings, each with a NUL after it: those of the files that the arguments to come name. It does
+/// nothing else, and is ended soon: includes may name a FIFO. `home` is what `~` means. No git in `changeable` is taken.
+pub(super) fn list_settings(home: Option<&OsStr>, changeable: &[&Path]) -> Option<Git> {
+    let program = program_outside("git", std::env::var_os("PATH").as_deref(), changeable)?;
+    let git = Git::alone(&program).within_time(PATIENCE).envs(home.map(|home| ("HOME", home)));
+    // The user's own settings say which folders are safe, on which conditions of an include may depend.
+    Some(git.without_env("GIT_CONFIG_GLOBAL").args(["config", "--null", "--list"]))
 }
 
 /// The existing files in the work tree that the settings in the folder of a repository name. Git lists the settings,
 /// and does nothing else here.
 fn obeyed(top: &Path, folder: &Path) -> Vec<PathBuf> {
-    let mut git = Command::new("git");
-    git.args(["config", "--includes", "--null", "--show-origin", "--list", "--file"]);
-    git.arg(folder.join("config")).current_dir(top).env("GIT_CONFIG_NOSYSTEM", "1");
-    let Some(listed) = output_of(git) else { return Vec::new() };
+    let list = list_settings(std::env::var_os("HOME").as_deref(), &[top]);
+    let list = list.map(|git| git.within(top).args(["--includes", "--show-origin", "--file"]));
+    let Some(Ok(listed)) = list.map(|git| git.arg(folder.join("config")).answer()) else { return Vec::new() };
     let mut found = BTreeSet::new();
     let mut parts = listed.split(|byte| *byte == 0).map(|part| String::from_utf8_lossy(part).into_owned());
     while let (Some(origin), Some(entry)) = (parts.next(), parts.next()) {

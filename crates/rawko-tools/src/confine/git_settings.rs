@@ -7,7 +7,6 @@ use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Sections that are kept.
 const SECTIONS: [&str; 46] = [
@@ -134,12 +133,11 @@ fn list(file: &Path, home: &Path, project: &Path) -> Option<String> {
     if !file.is_file() {
         return None;
     }
-    let mut git = Command::new("git");
-    git.args(["config", "--includes", "--null", "--list", "--file"]).arg(file);
     // In the project, on which conditions of an include may depend.
-    git.current_dir(project).env("HOME", home).env("GIT_CONFIG_NOSYSTEM", "1");
+    let git = super::git::list_settings(Some(home.as_os_str()), &[project])?.within(project);
+    let listed = git.args(["--includes", "--file"]).arg(file).answer();
     // Settings that git cannot read are not used by it either.
-    super::git::output_of(git).map(|listed| String::from_utf8_lossy(&listed).into_owned())
+    listed.ok().map(|listed| String::from_utf8_lossy(&listed).into_owned())
 }
 
 fn reduce(listed: &str, is_kept: impl Fn(&str, Option<&str>, &str, &str) -> bool) -> String {

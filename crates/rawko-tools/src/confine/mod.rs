@@ -251,7 +251,7 @@ impl Sandbox {
     fn begin(&self, watched: &mut Watched, plan: &ConfinementPlan, who: &str) -> io::Result<()> {
         let (control, clients) = (&mut watched.control, &watched.way.clients);
         // The next process that takes the session up waits until no helper holds it.
-        let keeps = Some(self.0.private.run().lock());
+        let keeps = self.0.private.run().lock();
         if plan.wall == Wall::Landlock {
             return control.send(plan, None, keeps);
         }

@@ -24,11 +24,12 @@ use rustix::io::Result;
 use serde::{Deserialize, Serialize};
 
 use super::absent::missing_in;
-use super::disarm::{self, Checked, Identity, TimeWindow, seconds, text_in};
+use super::disarm::{self, Checked, TimeWindow, seconds, text_in};
 use super::every_folder::{ListedFolder, each_folder};
 use super::git::ProjectRepository;
 use super::survey::{MAX_ENTRIES, MAX_FIRST};
 use crate::access::is_repository;
+use crate::file_stamp::FileId;
 use crate::folder::{descend, identity_of, kind_of, open_folder, remove};
 
 /// How far the clock of a file system may lag behind, in seconds.
@@ -63,7 +64,7 @@ struct KnownRepositories {
     /// When the first command began, in seconds.
     since: i64,
     /// The repositories that were there before the first command, and the links and files that lead to them.
-    theirs: BTreeMap<Identity, Theirs>,
+    theirs: BTreeMap<FileId, Theirs>,
     /// Whether a folder was too large to see all of it then. What did not change since is no command's work, known or not.
     is_partial: bool,
     /// Whether the machine was started anew since: devices have other numbers now.
@@ -246,7 +247,7 @@ fn touch(file: &File) -> std::io::Result<()> {
 }
 
 /// Notes what a folder holds of the user's.
-fn note(listed: &ListedFolder<'_>, theirs: &mut BTreeMap<Identity, Theirs>) {
+fn note(listed: &ListedFolder<'_>, theirs: &mut BTreeMap<FileId, Theirs>) {
     let dot_git = listed.kind_of(".git");
     if dot_git.is_some_and(|kind| kind != FileType::Directory)
         && let Ok((identity, _)) = entry(listed.folder)
@@ -311,7 +312,7 @@ impl KnownRepositories {
         Some((known, until))
     }
 
-    fn is_theirs(&self, identity: &Identity, path: &Path) -> bool {
+    fn is_theirs(&self, identity: &FileId, path: &Path) -> bool {
         if self.is_restarted {
             self.theirs.values().any(|known| known.path == path)
         } else {
@@ -384,7 +385,8 @@ impl KnownRepositories {
     fn settle_one(&mut self, folder: &OwnedFd, path: &Path, window: TimeWindow, shares_well: bool) {
         let Ok(identity) = identity_of(folder) else { return };
         if !self.is_theirs(&identity, path) {
-            disarm::disarm(folder, window, shares_well, !self.is_partial, &mut self.checked);
+            let (changeable, checked) = (&self.bases, &mut self.checked);
+            disarm::disarm(folder, window, shares_well, !self.is_partial, changeable, checked);
         }
     }
 }
@@ -419,7 +421,7 @@ fn place(bases: &[Base], path: &Path) -> Leads {
 }
 
 /// By what the `.git` of a work tree is known, and when it changed.
-fn entry(around: &OwnedFd) -> Result<(Identity, i64)> {
+fn entry(around: &OwnedFd) -> Result<(FileId, i64)> {
     let found = statat(around, ".git", AtFlags::SYMLINK_NOFOLLOW)?;
     Ok(((found.st_dev, found.st_ino), found.st_ctime))
 }

@@ -16,6 +16,7 @@ use super::sockets::Relative;
 use super::survey::Survey;
 use super::{git, placeholders, sockets};
 use crate::access::{FileAccess, PRIVATE};
+use crate::file_stamp::{FileId, file_id};
 
 /// Folders that commands have for themselves.
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
@@ -418,7 +419,7 @@ impl PlanBuilder<'_> {
 }
 
 /// The device and number of a file that has more than one name.
-pub(super) fn file_with_links(path: &Path) -> Option<(u64, u64)> {
+pub(super) fn file_with_links(path: &Path) -> Option<FileId> {
     let file = path.symlink_metadata().ok().filter(|kind| kind.is_file() && kind.nlink() > 1)?;
-    Some((file.dev(), file.ino()))
+    Some(file_id(&file))
 }

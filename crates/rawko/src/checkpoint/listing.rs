@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, FileType, Mode, OFlags, accessat, statat};
 
 use super::error::CheckpointError;
-use super::git::{Git, GitQuery};
+use super::git::{GitProgram, GitQuery};
 use super::nested::{ProjectRepositories, RepositoryFiles};
 use super::place::{UserFolders, WorkTree};
 use super::private_names::{self, is_private};
@@ -77,7 +77,7 @@ impl Never {
 
 /// Lists the tree, and what of `also` is there, ignored or not.
 pub(super) fn list(
-    git: &Git,
+    git: &GitProgram,
     place: &WorkTree,
     scratch: &Scratch,
     user: &UserFolders,
@@ -110,7 +110,7 @@ pub(super) fn list(
 
 /// What is ignored. A folder that is ignored as a whole is one entry, which ends with a slash.
 pub(super) fn ignored(
-    git: &Git,
+    git: &GitProgram,
     place: &WorkTree,
     scratch: &Scratch,
     user: &UserFolders,
@@ -122,7 +122,7 @@ pub(super) fn ignored(
 
 /// Lists files as if none were tracked. What ends with a slash is another repository, which is not entered.
 pub(super) fn others(
-    git: &Git,
+    git: &GitProgram,
     place: &WorkTree,
     scratch: &Scratch,
     user: &UserFolders,

@@ -51,7 +51,7 @@ use crate::worktree::tree_of_session;
 pub use changes::{ChangedBy, Changes, OthersChange, Until};
 pub use diff::{ChangeKind, DiffDetail, DiffRange, FileChange};
 pub use error::CheckpointError;
-use git::{Git, Unanswered};
+use git::{GitProgram, Unanswered};
 use history::History;
 use known::TreeCache;
 use listing::TreePath;
@@ -344,8 +344,12 @@ impl Checkpoints {
     #[must_use]
     pub fn is_available(project: &Path) -> bool {
         let project = place::real(project).unwrap_or_else(|_| project.to_owned());
-        Git::find(std::env::var_os("PATH").as_deref(), place::work_tree(&project), &Unanswered::default())
-            .is_some()
+        GitProgram::find(
+            std::env::var_os("PATH").as_deref(),
+            place::work_tree(&project),
+            &Unanswered::default(),
+        )
+        .is_some()
     }
 
     /// Whether anything was kept for this session. A fork may have nothing but what its beginning kept.

@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use super::error::CheckpointError;
-use super::git::Git;
+use super::git::GitProgram;
 use super::listing::{Never, TreePath, is_plain, others};
 use super::place::{EnclosingRepository, ObjectFormat, UserFolders, WorkTree};
 use super::scratch::Scratch;
@@ -50,7 +50,7 @@ pub(super) struct ProjectRepositories {
 
 impl ProjectRepositories {
     pub(super) fn of(
-        git: &Git,
+        git: &GitProgram,
         place: &WorkTree,
         format: ObjectFormat,
         user: &UserFolders,
@@ -89,7 +89,7 @@ impl ProjectRepositories {
 
 impl RepositoryFiles {
     fn of(
-        git: &Git,
+        git: &GitProgram,
         inside: &TreePath,
         place: &WorkTree,
         format: ObjectFormat,

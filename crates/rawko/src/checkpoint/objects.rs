@@ -4,11 +4,12 @@
 //! `refs/rawko/<session>/` holds it as well, so that it is not pruned, and nothing else points to it.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use rawko_tools::FileLock;
+
 use super::error::CheckpointError;
-use super::git::{Git, GitQuery, THOROUGH};
+use super::git::{GitProgram, GitQuery, THOROUGH};
 use super::known::TreeCache;
 use super::listing::{TreeListing, TreePath};
 use super::message::CommitMessage;
@@ -29,7 +30,7 @@ const AUTHOR: [(&str, &str); 4] = [
 /// The trees of one session.
 #[derive(Debug)]
 pub(super) struct Objects<'a> {
-    pub(super) git: &'a Git,
+    pub(super) git: &'a GitProgram,
     pub(super) place: &'a WorkTree,
     /// `checkpoints/` in the session's directory.
     pub(super) folder: &'a Path,
@@ -65,8 +66,8 @@ impl Objects<'_> {
                 ask.env(name, value)
             })
             .args(["commit-tree", &tree, "-F", "-"])
-            .input(message.into_bytes())
-            .line()?;
+            .input(message.as_bytes())
+            .text()?;
         self.name(name, &commit, forget)?;
         Ok(commit)
     }
@@ -109,15 +110,15 @@ impl Objects<'_> {
             let gone = joined(known.filter(|path| !listing.files.contains_key(*path)));
             if !gone.is_empty() {
                 let update = ["update-index", "-z", "--force-remove", "--stdin"];
-                in_project("forgets files").args(update).input(gone).answer()?;
+                in_project("forgets files").args(update).input(&gone).answer()?;
             }
         }
         let files = joined(listing.files.keys().map(Vec::as_slice));
         if !files.is_empty() {
             let update = ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
-            in_project("keeps the files").args(update).input(files).answer()?;
+            in_project("keeps the files").args(update).input(&files).answer()?;
         }
-        ask("writes the tree").args(["write-tree"]).line()
+        ask("writes the tree").args(["write-tree"]).text()
     }
 
     /// Writes the tree of the index, but with other things at some paths.
@@ -136,8 +137,8 @@ impl Objects<'_> {
             lines.extend([format!("{mode} {id}\t").as_bytes(), path, b"\0"].concat());
         }
         let ask = |doing| self.write(scratch, doing, objects).env("GIT_INDEX_FILE", index);
-        ask("puts files aside").args(["update-index", "-z", "--index-info"]).input(lines).answer()?;
-        ask("writes the tree").args(["write-tree"]).line()
+        ask("puts files aside").args(["update-index", "-z", "--index-info"]).input(&lines).answer()?;
+        ask("writes the tree").args(["write-tree"]).text()
     }
 
     /// Writes the tree `tree` into `scratch`, but with other things at some paths.
@@ -162,7 +163,7 @@ impl Objects<'_> {
             }
             let update = ["update-ref", "-z", "--no-deref", "--stdin"];
             let ask = repository.ask(self.git, "names the kept tree").durable().args(update);
-            ask.input(commands.into_bytes()).answer()?;
+            ask.input(commands.as_bytes()).answer()?;
         }
         self.name_own(name, commit, forget)
     }
@@ -237,7 +238,7 @@ impl Objects<'_> {
         if !commands.is_empty() {
             let update = ["update-ref", "-z", "--no-deref", "--stdin"];
             let ask = repository.ask(self.git, "removes the names of kept trees").args(update);
-            ask.input(commands.into_bytes()).answer()?;
+            ask.input(commands.as_bytes()).answer()?;
         }
         Ok(())
     }
@@ -324,7 +325,7 @@ fn joined<'a>(paths: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
 }
 
 /// Waits until no other process keeps trees for this session.
-pub(super) fn lock(folder: &Path) -> Result<File, CheckpointError> {
+pub(super) fn lock(folder: &Path) -> Result<FileLock, CheckpointError> {
     create_folder(folder)?;
     let path = folder.join("lock");
     let wrong = |error| CheckpointError::io("cannot lock", &path, error);
@@ -334,6 +335,5 @@ pub(super) fn lock(folder: &Path) -> Result<File, CheckpointError> {
     std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let file = options.create(true).append(true).open(&path).map_err(wrong)?;
-    file.lock().map_err(wrong)?;
-    Ok(file)
+    FileLock::wait_for(file).map_err(wrong)
 }

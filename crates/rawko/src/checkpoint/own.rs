@@ -2,7 +2,7 @@
 //! own, and nothing is written through a link.
 
 use std::fs::{DirBuilder, Metadata, OpenOptions, Permissions};
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
@@ -10,7 +10,7 @@ use rustix::fs::OFlags;
 
 use super::error::CheckpointError;
 use super::known::TreeCache;
-use crate::private::sync_directory;
+use crate::private::replace_by;
 
 /// Folders below `checkpoints/` that are written to.
 const FOLDERS: [&str; 3] = ["names", "objects", "staging"];
@@ -65,15 +65,8 @@ pub(super) fn remove(path: &Path) -> Result<(), CheckpointError> {
 /// Writes a file anew, whatever was at `path`: first in `checkpoints`, whose lock the caller holds, and from there to
 /// its place.
 pub(super) fn write(checkpoints: &Path, path: &Path, content: &[u8]) -> Result<(), CheckpointError> {
-    let new = checkpoints.join("new");
-    // A process that died left it, or it is a link that leads elsewhere.
-    remove(&new)?;
-    let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&new);
-    file.and_then(|mut file| file.write_all(content).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&new, path))
-        .map_err(|error| CheckpointError::io("cannot write", path, error))?;
-    sync_directory(path.parent().unwrap_or(checkpoints));
-    Ok(())
+    replace_by(&checkpoints.join("new"), path, content)
+        .map_err(|error| CheckpointError::io("cannot write", path, error))
 }
 
 /// The content of a regular file; nothing where there is none.

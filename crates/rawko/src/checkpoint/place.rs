@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rawko_tools::text_of;
 
 use super::error::CheckpointError;
-use super::git::{BRIEF, Git, GitQuery, Unanswered};
+use super::git::{BRIEF, GitProgram, GitQuery, Unanswered};
 
 /// Files of a repository that git opens, and would wait for if they were FIFOs.
 const READ_BY_GIT: [&str; 6] =
@@ -113,7 +113,11 @@ impl WorkTree {
     ///
     /// # Errors
     /// If there is no such project.
-    pub(super) fn find(project: &Path, git: &Git, user: &UserFolders) -> Result<Self, CheckpointError> {
+    pub(super) fn find(
+        project: &Path,
+        git: &GitProgram,
+        user: &UserFolders,
+    ) -> Result<Self, CheckpointError> {
         let project = real(project)?;
         let repository = project
             .ancestors()
@@ -144,7 +148,7 @@ const LONGEST_NAME: u64 = 64 * 1024;
 
 /// Whether the repository that `.git` refers to belongs to this work tree. A file or a link can name any repository:
 /// one outside counts only if it names the work tree back, as git has it for linked work trees and submodules.
-fn is_own(git: &Git, toplevel: &Path, dot_git: &Path) -> bool {
+fn is_own(git: &GitProgram, toplevel: &Path, dot_git: &Path) -> bool {
     if dot_git.symlink_metadata().is_ok_and(|found| found.is_dir()) {
         return true;
     }
@@ -179,13 +183,13 @@ pub(crate) fn foreign_repository(project: &Path) -> Option<PathBuf> {
     let top = work_tree(project);
     // A folder is its own, and needs no git to know.
     dot_git.symlink_metadata().ok().filter(|found| !found.is_dir())?;
-    let git = Git::find(std::env::var_os("PATH").as_deref(), top, &Unanswered::default())?;
+    let git = GitProgram::find(std::env::var_os("PATH").as_deref(), top, &Unanswered::default())?;
     (!is_own(&git, top, &dot_git)).then_some(dot_git)
 }
 
 impl EnclosingRepository {
     /// The one of a work tree; `None` where git cannot use it.
-    pub(super) fn at(git: &Git, toplevel: &Path, user: &UserFolders) -> Option<Self> {
+    pub(super) fn at(git: &GitProgram, toplevel: &Path, user: &UserFolders) -> Option<Self> {
         let dot_git = toplevel.join(".git");
         if READ_BY_GIT.iter().any(|name| is_waited_for(&dot_git.join(name))) {
             return None;
@@ -229,7 +233,7 @@ impl EnclosingRepository {
     }
 
     /// The two settings that count, the user's own among them. To read one runs nothing.
-    fn read_settings(&mut self, git: &Git, user: &UserFolders) {
+    fn read_settings(&mut self, git: &GitProgram, user: &UserFolders) {
         let mut ask = self
             .ask(git, "reads its settings")
             .without_env("GIT_CONFIG_GLOBAL")
@@ -256,7 +260,7 @@ impl EnclosingRepository {
     }
 
     /// A question to git about this repository: the only ones for which its configuration is read.
-    pub(super) fn ask(&self, git: &Git, doing: &'static str) -> GitQuery {
+    pub(super) fn ask(&self, git: &GitProgram, doing: &'static str) -> GitQuery {
         git.ask(doing)
             .env("GIT_DIR", &self.dot_git)
             .env("GIT_WORK_TREE", &self.toplevel)

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::error::CheckpointError;
-use super::git::Git;
+use super::git::GitProgram;
 use super::listing::TreePath;
 use super::place::{UserFolders, WorkTree};
 use super::restore::Restorer;
@@ -25,7 +25,7 @@ pub(super) fn is_rule(path: &[u8]) -> bool {
 
 /// The paths of `paths` that are ignored with `rules` in the project and the present rules above it.
 pub(super) fn ignored(
-    git: &Git,
+    git: &GitProgram,
     place: &WorkTree,
     scratch: &Scratch,
     user: &UserFolders,
@@ -64,8 +64,8 @@ pub(super) fn ignored(
     let ask = ask.args(["check-ignore", "-z", "--stdin", "--no-index", "--verbose"]);
     let paths = paths.iter().map(Vec::as_slice).chain([PROBE.as_bytes()]);
     // So no name is taken for a pattern.
-    let input = paths.flat_map(|path| [HERE, path, b"\0"].concat()).collect();
-    let answer = ask.without_env("GIT_LITERAL_PATHSPECS").input(input).answer()?;
+    let input: Vec<u8> = paths.flat_map(|path| [HERE, path, b"\0"].concat()).collect();
+    let answer = ask.without_env("GIT_LITERAL_PATHSPECS").input(&input).answer()?;
     let fields: Vec<&[u8]> = answer.split(|byte| *byte == 0).collect();
     let ignored = fields.chunks_exact(4).filter_map(|record| match record {
         // A pattern that begins with `!` takes back what another said.

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use rawko_tools::read_regular;
 
 use super::error::CheckpointError;
-use super::git::{Git, GitQuery};
+use super::git::{GitProgram, GitQuery};
 use super::place::{ObjectFormat, UserFolders, WorkTree};
 use rawko_tools::temporary::{self, TemporaryFolder};
 
@@ -81,7 +81,7 @@ impl Scratch {
     /// A question that reads objects from `objects` and the `alternates`, and writes to `objects`.
     pub(super) fn ask(
         &self,
-        git: &Git,
+        git: &GitProgram,
         doing: &'static str,
         objects: &Path,
         alternates: &[PathBuf],

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use rawko_tools::project_files;
 
 use super::error::CheckpointError;
-use super::git::Git;
+use super::git::GitProgram;
 use super::history::WholeTree;
 use super::known::TreeCache;
 use super::listing::{self, Never, TreeListing, TreePath};
@@ -28,7 +28,7 @@ const MAX_LOOKED_AT: usize = 200_000;
 /// The store of one session, opened for a few questions.
 #[derive(Debug)]
 pub(super) struct Store {
-    git: Git,
+    git: GitProgram,
     pub(super) place: WorkTree,
     /// `checkpoints/` in the session's directory.
     pub(super) folder: PathBuf,
@@ -48,7 +48,7 @@ impl Store {
         }
         own::check(&of.directory, &of.folder())?;
         let project = place::real(&of.project)?;
-        let git = Git::find(of.path.as_deref(), place::work_tree(&project), &of.unanswered)
+        let git = GitProgram::find(of.path.as_deref(), place::work_tree(&project), &of.unanswered)
             .ok_or(CheckpointError::NoGit)?;
         let place = WorkTree::find(&project, &git, &of.user)?;
         let never = Never::of(&place.project, &of.directory);

@@ -106,10 +106,10 @@ impl Objects<'_> {
     /// The sizes of these objects, in their order. They only say how many are read at a time.
     pub(super) fn sizes(&self, ids: &[&str]) -> Result<Vec<u64>, CheckpointError> {
         let Some(first) = ids.first() else { return Ok(Vec::new()) };
-        let input = ids.iter().flat_map(|id| [id.as_bytes(), b"\n"].concat()).collect();
+        let input: Vec<u8> = ids.iter().flat_map(|id| [id.as_bytes(), b"\n"].concat()).collect();
         let scratch = self.scratch_for(first)?;
         let ask = self.read(&scratch, "looks at kept files");
-        let answer = ask.args(["cat-file", "--batch-check=%(objectsize)"]).input(input).answer()?;
+        let answer = ask.args(["cat-file", "--batch-check=%(objectsize)"]).input(&input).answer()?;
         let text = String::from_utf8_lossy(&answer);
         Ok(text.lines().map(|line| line.parse().unwrap_or_default()).collect())
     }
@@ -155,9 +155,9 @@ impl Objects<'_> {
         if asked.is_empty() {
             return Ok(Vec::new());
         }
-        let input = asked.iter().flat_map(|id| [id.as_bytes(), b"\n"].concat()).collect();
+        let input: Vec<u8> = asked.iter().flat_map(|id| [id.as_bytes(), b"\n"].concat()).collect();
         let ask = self.read(scratch, "reads kept files").args(["cat-file", "--batch"]);
-        let answer = ask.input(input).within_time(THOROUGH).answer()?;
+        let answer = ask.input(&input).within_time(THOROUGH).answer()?;
         let mut rest = answer.as_slice();
         let found = asked.iter().map(|id| match next_object(&mut rest) {
             None => Err(self.lost(id)),

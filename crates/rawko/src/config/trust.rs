@@ -9,6 +9,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use rawko_core::text::hex;
+use rawko_tools::FileLock;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -260,7 +261,7 @@ impl TrustStore {
         create_private_dir(self.folder()).map_err(|source| self.io(source))?;
         let lock_path = self.path.with_extension("lock");
         let lock = private().truncate(false).open(&lock_path).map_err(|source| self.io(source))?;
-        lock.lock().map_err(|source| self.io(source))?;
+        let _lock = FileLock::wait_for(lock).map_err(|source| self.io(source))?;
         let mut contents = self.read()?;
         change(&mut contents);
         let text = contents.text().map_err(|source| self.io(source))?;

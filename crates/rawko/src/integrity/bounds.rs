@@ -53,13 +53,12 @@ impl Allowance {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-    use std::process::Command;
     use std::sync::Arc;
 
     use rawko_core::facts::Verification;
     use rawko_core::integrity::IntegrityResult;
     use rawko_tools::CommandRunner;
+    use testkit::git;
 
     use super::*;
     use crate::checkpoint::Checkpoints;
@@ -67,13 +66,6 @@ mod tests {
 
     const SESSION: &str = "20261122-094512-417-x7f2k";
     const GENEROUS: Bounds = Bounds { bytes: 1024 * 1024, time: Duration::from_secs(60) };
-
-    fn git(project: &Path, arguments: &[&str]) {
-        let identity = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"];
-        let mut git = Command::new("git");
-        git.current_dir(project).args(identity).args(arguments).env("GIT_CONFIG_GLOBAL", "/dev/null");
-        assert!(git.status().unwrap().success(), "{arguments:?}");
-    }
 
     /// A run that does its work and changes a check in form only, in a project with 4,000 bytes that git tracks and as many
     /// that it ignores.

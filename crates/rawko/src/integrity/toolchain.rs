@@ -32,7 +32,8 @@ const WRITTEN: &[&str] =
 /// Largest program whose content is compared.
 const MAX_PROGRAM: u64 = 4 * 1024 * 1024;
 
-/// What is known of a file without reading it: size, change of content, change of status, in nanoseconds.
+/// What is known of a file without reading it: size, change of content, change of status, in nanoseconds. It is kept with the
+/// session and read by a later process, so it has neither device nor inode, which may have other numbers by then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp(u64, i128, i128);
 

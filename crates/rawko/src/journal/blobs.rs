@@ -6,8 +6,8 @@
 //! be taken for one, and records without blobs pay nothing. A blob is durable before the record that names it.
 
 use std::fs::{DirBuilder, OpenOptions};
-use std::io::{Read as _, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::io::Read as _;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::error::JournalError;
 use super::file::open_own;
-use crate::private::sync_directory;
+use crate::private::replace_by;
 use rawko_core::text::hex;
 
 /// Texts of more bytes than this leave the record.
@@ -98,12 +98,7 @@ impl Blobs {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder).map_err(wrong)?;
         // Only the holder of the journal's lock writes here, so one name for what is being written is enough.
         let part = self.folder.join("new");
-        let written = write_whole(&part, text.as_bytes()).and_then(|()| std::fs::rename(&part, &path));
-        if let Err(error) = written {
-            let _ = std::fs::remove_file(&part);
-            return Err(wrong(error));
-        }
-        sync_directory(&self.folder);
+        replace_by(&part, &path, text.as_bytes()).map_err(wrong)?;
         Ok(reference)
     }
 
@@ -131,17 +126,6 @@ impl Blobs {
         }
         String::from_utf8(bytes).map_err(|_| damaged("it is not UTF-8"))
     }
-}
-
-fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    // A file that a power cut left half-written, or a link that was put there, is removed; nothing is written through it.
-    match std::fs::remove_file(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }
 
 fn find_long(value: &Value, at: &mut String, found: &mut Vec<String>) {

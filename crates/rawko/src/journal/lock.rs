@@ -10,12 +10,13 @@
 //! file of its own that nothing else has a reason to open, and [`SessionLock::renew`] takes it again before each record.
 
 use std::collections::BTreeSet;
-use std::fs::{File, Metadata, OpenOptions};
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use rawko_tools::{FileId, file_id};
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::io::Errno;
 use rustix::process::{Flock, FlockType, Pid, fcntl_getlk};
@@ -33,9 +34,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// The locks of this process. A thread that opens or closes a lock file holds this meanwhile: closing one at the wrong
 /// moment would release the lock that another thread has just taken on it.
 static HELD: Mutex<BTreeSet<FileId>> = Mutex::new(BTreeSet::new());
-
-/// Device and inode: a file under whatever name.
-type FileId = (u64, u64);
 
 /// The right to write a session, until it is dropped or the process ends.
 #[derive(Debug)]
@@ -88,7 +86,7 @@ impl SessionLock {
             other => other,
         })?;
         let cannot = |error| JournalError::io("cannot lock", &path, error);
-        let id = id_of(&file.metadata().map_err(cannot)?);
+        let id = file_id(&file.metadata().map_err(cannot)?);
         match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {
                 held.insert(id);
@@ -194,17 +192,15 @@ fn held() -> MutexGuard<'static, BTreeSet<FileId>> {
 
 /// Whether this process holds the lock on the file at `path`, which is not opened for that.
 fn is_held(held: &BTreeSet<FileId>, path: &Path) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|file| held.contains(&id_of(&file)))
-}
-
-fn id_of(file: &Metadata) -> FileId {
-    (file.dev(), file.ino())
+    std::fs::symlink_metadata(path).is_ok_and(|file| held.contains(&file_id(&file)))
 }
 
 // The kernel says what other processes see, where it can.
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
     use super::*;
 
     #[test]

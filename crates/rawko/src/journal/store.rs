@@ -1,11 +1,13 @@
 //! The folder of sessions: new ones, finding one by the beginning of its id, listing them without reading them whole.
 
 use std::collections::HashMap;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::Duration;
+
+use rawko_tools::{FileLock, FileStamp};
 
 use super::error::JournalError;
 use super::file::open_own;
@@ -18,31 +20,25 @@ use crate::checkpoint::Checkpoints;
 use crate::private::{create_private_dir, sync_directory};
 use crate::session_id;
 
-/// What the name of a session's folder begins with while it is being made.
+/// What the folder of a session is called before its id while it is being made.
 const HALF_MADE: &str = ".half-made-";
 
 /// How long others may take to make sessions. One takes milliseconds, and a fork of a long one a few seconds; but many
 /// may be waiting on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
-
-/// After this time, a write gives a file another time.
-const SETTLED: Duration = Duration::from_secs(2);
 
 /// The right to begin a session, until it is dropped or the process ends.
 #[derive(Debug)]
-pub(crate) struct BeginningGuard(#[expect(dead_code, reason = "it is held")] Option<File>);
+pub(crate) struct BeginningGuard(#[expect(dead_code, reason = "it is held")] Option<FileLock>);
 
-/// Journals whose records [`SessionStore::list_checked`] found to be sound, by their length and when they were written: it reads
-/// each of them once.
+/// Journals whose records [`SessionStore::list_checked`] found to be sound, as they were then: it reads each of them once.
 #[derive(Debug, Default)]
-pub struct CheckedJournals(HashMap<PathBuf, (u64, SystemTime)>);
+pub struct CheckedJournals(HashMap<PathBuf, FileStamp>);
 
 impl CheckedJournals {
     /// What is wrong with the records of the journal at `path`.
     fn damage(&mut self, path: &Path) -> Option<JournalError> {
-        let metadata = std::fs::symlink_metadata(path).ok();
-        let now = metadata.and_then(|found| Some((found.len(), found.modified().ok()?)));
+        let now = std::fs::symlink_metadata(path).ok().map(|found| FileStamp::of(&found));
         if now.is_some() && self.0.get(path) == now.as_ref() {
             return None;
         }
@@ -50,9 +46,7 @@ impl CheckedJournals {
         if let Err(error) = check(path) {
             return Some(error);
         }
-        // One that was written just now may be written again within the same tick of the clock of files.
-        let is_settled = |written: SystemTime| written.elapsed().is_ok_and(|age| age > SETTLED);
-        let sound = now.filter(|(_, written)| is_settled(*written));
+        let sound = now.filter(FileStamp::is_settled);
         self.0.extend(sound.map(|sound| (path.to_owned(), sound)));
         None
     }
@@ -126,29 +120,21 @@ impl SessionStore {
     }
 
     /// The lock of [`Self::beginning`].
-    fn making(&self) -> Result<Option<File>, JournalError> {
+    fn making(&self) -> Result<Option<FileLock>, JournalError> {
         self.making_within(PATIENCE)
     }
 
-    fn making_within(&self, patience: Duration) -> Result<Option<File>, JournalError> {
+    fn making_within(&self, patience: Duration) -> Result<Option<FileLock>, JournalError> {
         self.refuse_link()?;
         create_private_dir(&self.folder)
             .map_err(|error| JournalError::io("cannot create", &self.folder, error))?;
         let folder =
             File::open(&self.folder).map_err(|error| JournalError::io("cannot open", &self.folder, error))?;
-        let deadline = Instant::now() + patience;
-        loop {
-            match folder.try_lock() {
-                Ok(()) => return Ok(Some(folder)),
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(LOOK_AGAIN),
-                Err(TryLockError::WouldBlock) => {
-                    let (folder, seconds) = (self.folder.clone(), patience.as_secs());
-                    return Err(JournalError::Held { folder, seconds });
-                }
-                // The file system has no such locks.
-                Err(TryLockError::Error(_)) => return Ok(None),
-            }
-        }
+        // The file system may know no such locks.
+        FileLock::take_if_known(folder, patience).map_err(|_| {
+            let (folder, seconds) = (self.folder.clone(), patience.as_secs());
+            JournalError::Held { folder, seconds }
+        })
     }
 
     /// Removes what is left of sessions whose processes were killed while they made or removed them. No other process

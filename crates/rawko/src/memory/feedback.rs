@@ -12,10 +12,10 @@ use std::os::unix::fs::MetadataExt as _;
 use std::time::Duration;
 
 use rawko_core::memory::{Feedback, Use};
+use rawko_tools::FileLock;
 use rustix::fs::{AtFlags, Mode, OFlags, openat, renameat, unlinkat};
 
 use super::folder;
-use super::lock::Lock;
 use super::report::Report;
 
 /// The file's name.
@@ -85,11 +85,11 @@ pub(super) fn append(folder: BorrowedFd<'_>, uses: &[Use]) -> io::Result<()> {
         text.push(b'\n');
     }
     // Lines appended while the file is made shorter would be lost.
-    let lock = Lock::take(folder::open_below(folder, "")?, PATIENCE);
+    let lock = FileLock::take(folder::open_below(folder, "")?, PATIENCE);
     for _ in 0..ATTEMPTS {
         let mut file = open(folder, NAME, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE)?;
         file.write_all(&text)?;
-        if lock.is_held() {
+        if lock.is_ok() {
             if file.metadata()?.len() > MAX_LENGTH {
                 // A file that is too long is read from its end: it only costs space.
                 let _ = shorten(folder);
@@ -174,9 +174,9 @@ mod tests {
         fs::write(&path, line(1).repeat(many)).unwrap();
         fs::write(dir.path().join(SHORTER), "left over").unwrap();
         // Another process writes: it is left as long as it is.
-        let other = Lock::take(File::open(dir.path()).unwrap().into(), Duration::ZERO);
+        let other = FileLock::take(File::open(dir.path()).unwrap(), Duration::ZERO).unwrap();
         append_to(dir.path(), 2).unwrap();
-        assert!(other.is_held() && fs::metadata(&path).unwrap().len() > MAX_LENGTH);
+        assert!(fs::metadata(&path).unwrap().len() > MAX_LENGTH);
         drop(other);
         append_to(dir.path(), 3).unwrap();
         let text = fs::read_to_string(&path).unwrap();

@@ -3,7 +3,7 @@
 //! ```text
 //! folder ─▶ file ─▶ store ─▶ core::memory (rank, choose, block)
 //!                     │
-//!            tree, feedback, lock, write, learn, retire
+//!            tree, feedback, write, learn, retire
 //! ```
 //!
 //! A [`MemoryStore`] does everything with `.rawko/memories`, or with the user's own memories. What a memory means,
@@ -15,7 +15,6 @@ mod feedback;
 mod file;
 mod folder;
 mod learn;
-mod lock;
 mod report;
 mod retire;
 mod store;

@@ -15,12 +15,12 @@ use rawko_core::memory::{
     Feedback, Memory, Query, RankInput, Reason, Recipient, Selection, Use, rank, reference_key,
     referred_keys, shortlist_len,
 };
+use rawko_tools::FileLock;
 use rustix::io::Errno;
 
 use super::feedback;
 use super::file::{self, Care, Entry, Text};
 use super::folder::{self, Listed, Listing};
-use super::lock::{Lock, PATIENCE};
 use super::report::Report;
 use super::tree::Tree;
 use super::write::WriteError;
@@ -31,6 +31,9 @@ const GITIGNORE: &str = "\
 /.feedback.jsonl
 .new-*
 ";
+
+/// How long a writer waits for another one, whose process may have been stopped, or mean harm.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The folder of a project that its memories' folder is in.
 const ABOVE: &str = ".rawko";
@@ -291,13 +294,12 @@ impl MemoryStore {
         feedback::append(root.as_fd(), uses).map_err(failed)
     }
 
-    /// Keeps every other writer out as long as the returned value lives. Without a folder there is nothing to protect.
-    pub(super) fn lock(&self) -> Result<Lock, WriteError> {
-        let Some(root) = self.open().map_err(WriteError::Folder)? else { return Ok(Lock::Unknown) };
-        match Lock::take(root, self.patience) {
-            Lock::Busy => Err(WriteError::Busy),
-            lock @ (Lock::Held { .. } | Lock::Unknown) => Ok(lock),
-        }
+    /// Keeps every other writer out for as long as what it returns lives: a lock on the folder itself, so that no file is left.
+    /// Reading takes none. Without a folder there is nothing to protect.
+    pub(super) fn lock(&self) -> Result<Option<FileLock>, WriteError> {
+        let Some(root) = self.open().map_err(WriteError::Folder)? else { return Ok(None) };
+        // Where the file system knows no such locks, no process is held back.
+        FileLock::take_if_known(root, self.patience).map_err(|_| WriteError::Busy)
     }
 
     /// The folder, made where it is not there, with a `.gitignore` that leaves the memories alone.

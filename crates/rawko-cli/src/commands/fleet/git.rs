@@ -1,8 +1,8 @@
-//! What git says of the repository here. Nothing of it is run: no hooks, no watchers.
+//! What git says of the repository here.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
+use rawko::tools::Git;
 use rawko::worktree::toplevel;
 
 use crate::exit::Exit;
@@ -77,7 +77,7 @@ impl Checkout {
     pub(super) fn fetch(&self, url: &str, branch: &str, session: &str) -> Result<bool, String> {
         let on_remote = format!("refs/heads/{branch}");
         let listed = self.run(&["ls-remote", "--quiet", "--refs", "--", url, &on_remote])?;
-        let is_there = !listed.trim().is_empty();
+        let is_there = !listed.is_empty();
         let checkpoints = format!("+refs/rawko/{session}/*:refs/rawko/{session}/*");
         let branch = format!("+{on_remote}:refs/remotes/origin/{branch}");
         let mut fetch =
@@ -87,12 +87,7 @@ impl Checkout {
     }
 
     fn run(&self, arguments: &[&str]) -> Result<String, String> {
-        let output = self.command().args(arguments).stdin(Stdio::null()).output();
-        let output = output.map_err(|error| error.to_string())?;
-        match output.status.success() {
-            true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
-            false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
-        }
+        self.git().args(arguments).text().map_err(|error| error.to_string())
     }
 
     /// Whether the remote `origin` has this address.
@@ -103,28 +98,15 @@ impl Checkout {
 
     /// The answer of git; `None` where it says nothing or refuses.
     fn ask(&self, arguments: &[&str]) -> Result<Option<String>, Failure> {
-        let output = self.command().args(arguments).stdin(Stdio::null()).output();
-        let output =
-            output.map_err(|error| Failure::new(Exit::Failed, format!("cannot start git: {error}")))?;
-        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        Ok(Some(text).filter(|text| output.status.success() && !text.is_empty()))
+        let answer = self.git().args(arguments).answer_if_any();
+        let answer = answer.map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+        Ok(answer
+            .map(|answer| String::from_utf8_lossy(&answer).trim().to_owned())
+            .filter(|text| !text.is_empty()))
     }
 
-    fn command(&self) -> Command {
-        let mut command = Command::new(&self.git);
-        // Whatever repository the environment names, but with the user's ways to log in.
-        let is_about_place = |name: &std::ffi::OsString| {
-            let name = name.as_encoded_bytes();
-            let logs_in = name.starts_with(b"GIT_SSH") || name == b"GIT_ASKPASS";
-            name.starts_with(b"GIT_") && !logs_in
-        };
-        for (name, _) in std::env::vars_os().filter(|(name, _)| is_about_place(name)) {
-            command.env_remove(name);
-        }
-        let off = ["core.hooksPath=/dev/null", "core.fsmonitor=false"];
-        command.args(off.into_iter().flat_map(|setting| ["-c", setting])).env("GIT_NO_LAZY_FETCH", "1");
-        command.arg("-C").arg(&self.top);
-        command
+    fn git(&self) -> Git {
+        Git::as_user(&self.git).within(&self.top)
     }
 }
 

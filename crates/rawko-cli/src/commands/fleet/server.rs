@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use rawko::tools::FileLock;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -96,7 +97,7 @@ struct EngineServer {
     data: PathBuf,
     log: PathBuf,
     /// Held as long as it runs.
-    _lock: std::fs::File,
+    _lock: FileLock,
 }
 
 impl EngineServer {
@@ -107,7 +108,7 @@ impl EngineServer {
             |error: std::io::Error, what: &str| Failure::new(Exit::Failed, format!("cannot {what}: {error}"));
         let lock = std::fs::File::create(&lock)
             .map_err(|error| cannot(error, &format!("write {}", lock.display())))?;
-        lock.try_lock().map_err(|_| {
+        let held = FileLock::take(lock, Duration::ZERO).map_err(|_| {
             Failure::usage(format!("another server has its data in {}", folder.display()))
                 .with_hint("use that one, or name another folder: --dir DIR")
         })?;
@@ -130,7 +131,7 @@ impl EngineServer {
             .process_group(0);
         let child =
             command.spawn().map_err(|error| cannot(error, &format!("start {}", program.display())))?;
-        Ok(Self { child, data, log, _lock: lock })
+        Ok(Self { child, data, log, _lock: held })
     }
 
     /// Waits until it takes requests.

@@ -131,9 +131,8 @@ fn an_index_that_somebody_wrote_is_not_used() {
     let index = bench.path(format!(".rawko/sessions/{SESSION}/checkpoints/index"));
     bench.write("test", "weakened\n");
     // Git then takes the file for unchanged, and does not look.
-    let mut git = std::process::Command::new("git");
-    git.env("GIT_INDEX_FILE", &index).args(["update-index", "--assume-unchanged", "test"]);
-    assert!(git.current_dir(bench.top()).status().unwrap().success());
+    let mut git = testkit::git_command(&bench.top());
+    testkit::said(git.env("GIT_INDEX_FILE", &index).args(["update-index", "--assume-unchanged", "test"]));
     let trees = bench.checkpoints.trees().unwrap().unwrap();
     assert_eq!(trees.content("test", &Version::Now).unwrap(), b"weakened\n");
     assert_eq!(bench.kept_file(&bench.take(2), "test").1, b"weakened\n");

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use crate::checkpoint::place::UserFolders;
 use crate::checkpoint::{Changes, Checkpoints, DiffDetail, DiffRange, Execute, Extent, Rewound};
@@ -121,19 +120,10 @@ impl Bench {
     }
 
     pub(super) fn git_in(&self, folder: &Path, args: &[&str]) -> String {
-        let output = Command::new("git")
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
-            .env("HOME", self.home())
-            .env("GIT_CONFIG_NOSYSTEM", "1")
-            .args(["-c", "user.name=a", "-c", "user.email=a@b", "-c", "protocol.file.allow=always"])
-            .args(args)
-            .current_dir(folder)
-            .output()
-            .unwrap();
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        assert!(output.status.success(), "git {args:?}: {}", text(&output.stderr));
-        text(&output.stdout)
+        // With settings of the user's, which some tests write.
+        testkit::said(
+            testkit::git_command(folder).env("HOME", self.home()).env_remove("GIT_CONFIG_GLOBAL").args(args),
+        )
     }
 
     pub(super) fn take(&self, iteration: u32) -> String {

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use super::bench::{Bench, SESSION};
-use crate::checkpoint::git::Git;
+use crate::checkpoint::git::GitProgram;
 use crate::checkpoint::place::{ObjectFormat, UserFolders, WorkTree};
 use crate::checkpoint::scratch::Scratch;
 use crate::checkpoint::{CheckpointError, Checkpoints, DiffDetail, DiffRange, Execute, Extent};
@@ -40,14 +40,7 @@ impl Trap {
     #[track_caller]
     fn springs_in(&self, folder: &Path, args: &[&str]) {
         assert!(!self.marker.exists(), "the trap springs too early");
-        let output = Command::new("git")
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap())
-            .args(["-c", "user.name=a", "-c", "user.email=a@b"])
-            .args(args)
-            .current_dir(folder)
-            .output()
-            .unwrap();
+        let output = testkit::git_command(folder).args(args).output().unwrap();
         assert!(self.marker.exists(), "git {args:?} does not spring the trap: {output:?}");
         std::fs::remove_file(&self.marker).unwrap();
     }
@@ -361,7 +354,8 @@ fn a_fifo_for_an_ignore_file_makes_git_wait_but_not_for_ever() {
     let bench = Bench::repository();
     let (fifo, mode) = (rustix::fs::FileType::Fifo, rustix::fs::Mode::from_raw_mode(0o600));
     rustix::fs::mknodat(rustix::fs::CWD, bench.path(".gitignore"), fifo, mode, 0).unwrap();
-    let git = Git::find(std::env::var_os("PATH").as_deref(), &bench.project(), &Default::default()).unwrap();
+    let git =
+        GitProgram::find(std::env::var_os("PATH").as_deref(), &bench.project(), &Default::default()).unwrap();
     let place = WorkTree::find(&bench.project(), &git, &UserFolders::default()).unwrap();
     let scratch = Scratch::new(ObjectFormat::Sha1, &bench.project()).unwrap();
     let error = scratch

@@ -152,13 +152,7 @@ fn an_index_with_a_conflict() {
     bench.write("tracked", "ours\n").git(&["commit", "--quiet", "--all", "--message", "ours"]);
     bench.git(&["rebase", "--quiet", "--strategy=ours", "other"]);
     bench.git(&["reset", "--quiet", "--hard", "ORIG_HEAD"]);
-    let merge = std::process::Command::new("git")
-        .env_clear()
-        .env("PATH", std::env::var_os("PATH").unwrap())
-        .args(["-c", "user.name=a", "-c", "user.email=a@b", "merge", "--quiet", "other"])
-        .current_dir(bench.top())
-        .output()
-        .unwrap();
+    let merge = testkit::git_command(&bench.top()).args(["merge", "--quiet", "other"]).output().unwrap();
     assert!(!merge.status.success());
     let status = bench.git(&["status", "--porcelain"]);
     assert!(status.contains("UU tracked"), "{status}");
