@@ -18,7 +18,7 @@ use super::OrphanReaper;
 use super::environment;
 use super::pipe_status;
 use super::tree::ProcessTree;
-use crate::confine::Confined;
+use crate::confinement::Confined;
 
 /// What a command runs.
 #[derive(Debug, Clone)]
