@@ -10,10 +10,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::console::{Console, error_columns};
 use crate::exit::Exit;
-use crate::output::{clean, wrap};
-
-/// Columns that a text has in any terminal.
-const NARROWEST: usize = 20;
+use crate::output::{clean, room, wrap};
 
 /// Why a command could not do its work.
 #[derive(Debug)]
@@ -111,7 +108,7 @@ impl Failure {
 /// Breaks lines that are too long for the terminal between words. A command that is named at the end of a line has one of its
 /// own, whole: it is to be copied.
 fn in_columns(text: &str, margin: usize, columns: Option<usize>) -> String {
-    let Some(columns) = columns.map(|columns| columns.saturating_sub(margin).max(NARROWEST)) else {
+    let Some(columns) = columns.map(|columns| room(columns, margin)) else {
         return text.to_owned();
     };
     let lines = text.lines().map(|line| match line.rsplit_once(": rawko ") {

@@ -1,5 +1,10 @@
 //! Whether the operating system confines the commands of a run.
 
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use rawko_core::agent::Permissions;
+
 use crate::confine::Sandbox;
 
 /// Why there is no sandbox.
@@ -55,4 +60,25 @@ impl Confinement {
     pub fn runs_commands(&self) -> bool {
         !matches!(self, Self::Refused(_))
     }
+}
+
+/// Who runs a command, and what they may touch.
+#[derive(Debug, Clone)]
+pub(crate) struct Confined {
+    pub(crate) sandbox: Sandbox,
+    /// The name of the folders that hold what the command's tools keep: an agent's name.
+    pub(crate) who: String,
+    pub(crate) permissions: Arc<Permissions>,
+    /// Hosts that a person approved for this command alone.
+    pub(crate) approved_hosts: Vec<String>,
+    /// The project.
+    pub(crate) root: PathBuf,
+    /// What it may read besides.
+    pub(crate) also: Vec<PathBuf>,
+    /// Folders that it may change for itself.
+    pub(crate) layered: Vec<PathBuf>,
+    /// The folder over the project that takes its changes, if they do not go to the project itself.
+    pub(crate) changes: Option<PathBuf>,
+    /// Whether its home and caches last. Else they are new for each command: what one leaves decides nothing.
+    pub(crate) lasts: bool,
 }

@@ -17,8 +17,9 @@ use rustix::io::{Errno, Result};
 
 use crate::file_stamp::FileId;
 
-/// How deep a tree is that is removed. A command can make one that no process can open from the top to the bottom.
-const DEEPEST: usize = 100_000;
+/// How often a folder is looked at until it is empty: once for each level of what was in it. A command can make more levels
+/// than a process can open, and another one can go on making folders meanwhile.
+const MOST_PASSES: usize = 100_000;
 
 /// Removes a file, or a folder with all that is in it.
 pub(crate) fn remove(folder: &OwnedFd, name: &OsStr) -> Result<()> {
@@ -37,7 +38,7 @@ pub(crate) fn remove(folder: &OwnedFd, name: &OsStr) -> Result<()> {
 /// Empties a folder. Nothing is descended into: the contents of an inner folder are moved up, level by level.
 fn empty(folder: &OwnedFd) -> Result<()> {
     let mut moved = 0_u64;
-    for _ in 0..DEEPEST {
+    for _ in 0..MOST_PASSES {
         let names = names_in(folder)?;
         if names.is_empty() {
             return Ok(());

@@ -3,10 +3,8 @@
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use rawko_core::MemoryLimit;
-use rawko_core::agent::Permissions;
 
 use crate::confinement::Shortage;
 
@@ -26,20 +24,6 @@ pub struct Offer {
     pub bubblewrap: Option<PathBuf>,
     /// Whether changes to caches can be kept apart.
     pub layers: bool,
-}
-
-/// Who runs a command in a sandbox.
-#[derive(Debug, Clone)]
-pub(crate) struct Confined {
-    pub(crate) sandbox: Sandbox,
-    pub(crate) who: String,
-    pub(crate) permissions: Arc<Permissions>,
-    pub(crate) approved_hosts: Vec<String>,
-    pub(crate) root: PathBuf,
-    pub(crate) also: Vec<PathBuf>,
-    pub(crate) layered: Vec<PathBuf>,
-    pub(crate) changes: Option<PathBuf>,
-    pub(crate) lasts: bool,
 }
 
 impl Sandbox {

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use rawko_core::agent::Permissions;
 use rawko_core::facts::{CommandRun, parse_test_counts};
 
-use crate::confine::{Confined, Sandbox};
-use crate::confinement::Confinement;
+use crate::confine::Sandbox;
+use crate::confinement::{Confined, Confinement};
 use crate::mounts;
 use crate::process::{
     Cause, CommandLine, HeadAndTail, Invocation, KillHandle, KillOnDrop, OrphanReaper, environment,

@@ -11,8 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rawko_core::agent::Permissions;
 
-use crate::confine::{Confined, Sandbox};
-use crate::confinement::Confinement;
+use crate::confine::Sandbox;
+use crate::confinement::{Confined, Confinement};
 use crate::custom::find;
 use crate::process::{
     CommandLine, HeadAndTail, Invocation, KillHandle, OrphanReaper, OutputStream, RunningCommand, environment,

@@ -11,8 +11,7 @@ use rawko_core::tool::{Refusal, ToolOutcome, ToolSpec};
 use serde_json::Value;
 
 use crate::access::AccessError;
-use crate::confine::Confined;
-use crate::confinement::Confinement;
+use crate::confinement::{Confined, Confinement};
 use crate::process::environment;
 
 /// A boxed future, so that tools can be kept in one registry.

@@ -16,7 +16,7 @@ use crate::environment::ProcessEnv;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::newcomer;
-use crate::output::{Paint, clean, clean_line, counted, indent, wrap};
+use crate::output::{Paint, clean, clean_line, counted, indent, room, wrap};
 use crate::workspace::{Workspace, choose};
 
 /// Column where the text of a finding begins.
@@ -402,7 +402,7 @@ fn page(findings: &[DoctorFinding], problems: usize, paint: Paint) -> String {
             Health::Warning => paint.warning("warning"),
             Health::Problem => paint.bad("problem"),
         };
-        let width = output_columns().map_or(WIDTH, |columns| columns.saturating_sub(MARGIN).clamp(20, WIDTH));
+        let width = output_columns().map_or(WIDTH, |columns| room(columns, MARGIN).min(WIDTH));
         let detail = indent(&wrap(&clean(&finding.detail), width), MARGIN);
         text.push_str(&format!(
             "{mark}  {} {}\n",

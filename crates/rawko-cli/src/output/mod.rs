@@ -13,4 +13,4 @@ pub(crate) use figure::{about, age, cost, counted, duration, tokens};
 pub(crate) use paint::Paint;
 pub(crate) use rawko_core::text::shell_word as quoted;
 pub(crate) use sanitize::{Sanitizer, clean, clean_line, escape_json, escaped, escaped_line};
-pub(crate) use table::{Rows, fit, indent, or_dash, shortened, wrap};
+pub(crate) use table::{Rows, fit, indent, or_dash, room, shortened, wrap};

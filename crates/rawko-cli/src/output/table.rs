@@ -8,7 +8,9 @@ use super::sanitize::clean_line;
 use crate::console::output_columns;
 
 /// Columns in which words are put beside others.
-const NARROWEST: usize = 24;
+const BESIDE: usize = 24;
+/// Columns that a text has in any terminal.
+const NARROWEST: usize = 20;
 /// Columns before what is put below.
 const BELOW: usize = 4;
 
@@ -123,7 +125,7 @@ fn put_last(lines: &mut Vec<String>, cell: &str, terminal: usize) {
     let longest = cell.split(' ').map(|word| word.width()).max().unwrap_or_default();
     if cell.width() <= room {
         first.push_str(cell);
-    } else if room < longest.max(NARROWEST) {
+    } else if room < longest.max(BESIDE) {
         lines.push(indent(&wrap(cell, terminal.saturating_sub(BELOW)), BELOW));
     } else {
         let wrapped = wrap(cell, room);
@@ -189,11 +191,12 @@ pub(crate) fn wrap(text: &str, columns: usize) -> String {
 
 /// `text` with every line indented by `by` spaces, and broken between words where the terminal ends, if it is one.
 pub(crate) fn fit(text: &str, by: usize) -> String {
-    indent(
-        &output_columns()
-            .map_or_else(|| text.to_owned(), |columns| wrap(text, columns.saturating_sub(by).max(NARROWEST))),
-        by,
-    )
+    indent(&output_columns().map_or_else(|| text.to_owned(), |columns| wrap(text, room(columns, by))), by)
+}
+
+/// How many columns a text has beside a margin, in a terminal of so many.
+pub(crate) fn room(columns: usize, margin: usize) -> usize {
+    columns.saturating_sub(margin).max(NARROWEST)
 }
 
 #[cfg(test)]

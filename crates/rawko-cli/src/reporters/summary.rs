@@ -12,7 +12,7 @@ use rawko_core::{ErrorCode, ErrorInfo, Usage};
 use super::phrase;
 use crate::commands::explain;
 use crate::console::{Console, output_columns};
-use crate::output::{Paint, about, clean, clean_line, cost, duration, indent, quoted, tokens, wrap};
+use crate::output::{Paint, about, clean, clean_line, cost, duration, indent, quoted, room, tokens, wrap};
 
 /// Longer lines of a summary are hard to read.
 const WIDEST: usize = 100;
@@ -159,9 +159,7 @@ impl Summary {
     /// Words in lines that fit the terminal, indented. A command that is to be copied stays in one line.
     fn wrapped(&self, text: &str) -> String {
         match self.columns.filter(|_| !text.contains(": rawko ")) {
-            Some(columns) => {
-                wrap(text, columns.saturating_sub(INDENT + 1).clamp(20, WIDEST)).trim_end().to_owned()
-            }
+            Some(columns) => wrap(text, room(columns, INDENT + 1).min(WIDEST)),
             None => text.to_owned(),
         }
     }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use rawko_core::MemoryLimit;
 
-use super::MAX_PROCESSES;
+use super::plan::MAX_PROCESSES;
 
 /// Begins the names of groups; the id of the process that made one follows.
 const NAME: &str = "rawko-";

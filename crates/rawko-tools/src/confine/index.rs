@@ -1,5 +1,6 @@
 //! Reads what git's index says of hidden files: the data by which git knows, without reading a file, that it did not
-//! change.
+//! change (`docs/sandbox.md#denied-files-and-git`, and ADR 49 on why no git and no library does it). A command changes the
+//! user's own repository: what it commits stays, the deletion of a hidden file too.
 //!
 //! The index is read and not asked for, because a git that is started here would obey the repository. It may have been
 //! written in the second in which a file was (after a clone it always was): then git reads the file, whatever else it

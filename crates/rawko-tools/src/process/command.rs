@@ -18,7 +18,7 @@ use super::OrphanReaper;
 use super::environment;
 use super::pipe_status;
 use super::tree::ProcessTree;
-use crate::confine::Confined;
+use crate::confinement::Confined;
 
 /// What a command runs.
 #[derive(Debug, Clone)]
@@ -64,19 +64,12 @@ pub(super) struct SpawnedCommand {
     pub(super) output: Vec<(OutputStream, PipeReader)>,
     /// Where the shell writes the statuses of its last pipeline, if it does.
     pub(super) pipe_status: Option<PipeReader>,
-    /// Keeps the command registered with the reaper until all of it has ended.
-    pub(super) guard: CommandGuard,
+    /// Is there until all of the command has ended.
+    pub(super) reaper: OrphanReaper,
     /// The line to the sandbox's helper, which ends the command when it closes.
     #[cfg(any(target_os = "linux", target_os = "android"))]
     pub(super) control: Option<crate::confine::Watched>,
 }
-
-/// The registration of a command with the reaper.
-#[cfg(any(target_os = "linux", target_os = "android"))]
-pub(super) type CommandGuard = Option<super::orphan_reaper::ReaperGuard>;
-/// This system has no reaper.
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-pub(super) type CommandGuard = ();
 
 /// Starts the command.
 pub(super) fn spawn(line: &CommandLine) -> io::Result<SpawnedCommand> {
@@ -88,13 +81,15 @@ pub(super) fn spawn(line: &CommandLine) -> io::Result<SpawnedCommand> {
     let tag = super::tag::ProcessTag::new();
     // The command runs without a reaper too: the reaper matters only if this process is killed.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    let (guard, alive) =
-        tag.zip(shell().ok()).and_then(|(tag, bash)| line.reaper.register(bash, tag).ok()).unzip();
+    let alive = tag
+        .and_then(super::tag::ProcessTag::mark)
+        .zip(shell().ok())
+        .and_then(|(mark, bash)| line.reaper.watch(bash, mark).ok());
     #[cfg(any(target_os = "linux", target_os = "android"))]
     let mut command =
         command(&line.program, tag.map(super::tag::ProcessTag::prologue).as_deref(), alive.is_some())?;
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    let ((), alive) = ((), None::<PipeReader>);
+    let alive = None::<PipeReader>;
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     let mut command = command(&line.program, None, false)?;
     command
@@ -138,14 +133,12 @@ pub(super) fn spawn(line: &CommandLine) -> io::Result<SpawnedCommand> {
     let tree = ProcessTree::new(Pid::from_child(&child), tag);
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
     let tree = ProcessTree::new(Pid::from_child(&child));
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    let guard = ();
     let spawned = SpawnedCommand {
         child,
         tree,
         output,
         pipe_status,
-        guard,
+        reaper: line.reaper.clone(),
         #[cfg(any(target_os = "linux", target_os = "android"))]
         control: None,
     };
@@ -214,8 +207,8 @@ fn spawn_confined(line: &CommandLine, confined: &Confined) -> io::Result<Spawned
     drop(command);
     confined.limit(&mut control, child.id());
     let tree = ProcessTree::confined(Pid::from_child(&child), &confined.sandbox.wall());
-    let mut spawned =
-        SpawnedCommand { child, tree, output, pipe_status, guard: None, control: Some(control) };
+    let reaper = line.reaper.clone();
+    let mut spawned = SpawnedCommand { child, tree, output, pipe_status, reaper, control: Some(control) };
     if let Some(control) = &mut spawned.control
         && let Err(error) = confined.begin(control, &plan)
     {

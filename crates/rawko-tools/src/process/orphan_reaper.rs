@@ -1,34 +1,28 @@
 //! Kills the commands of this process when the process itself is killed.
 //!
 //! The reaper is a small shell in a process group of its own that reads from a pipe. However this process dies, the
-//! kernel closes the other end. The shell then kills every process that carries the tag of a registered command, and
-//! exits. (`PR_SET_PDEATHSIG` would fire when the spawning thread ends, and does not reach grandchildren.)
+//! kernel closes the other end. The shell then kills every process that carries this process's mark, and exits.
+//! (`PR_SET_PDEATHSIG` would fire when the spawning thread ends, and does not reach grandchildren.)
 //!
 //! A command that is starting at that moment may not carry its tag yet. So it tags itself first and then checks a pipe
 //! that only this process holds open. If the pipe is open, the reaper will find the command; if it is closed, the
 //! command does not begin.
 //!
-//! Tags exist on Linux only. Elsewhere commands outlive a process that is killed with SIGKILL.
+//! Only commands without a sandbox need it. Tags exist on Linux only: elsewhere commands outlive a process that is killed
+//! with SIGKILL.
 
 use std::io::{self, PipeReader, PipeWriter, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::tag::ProcessTag;
-
 /// What the shell runs.
 const SCRIPT: &str = include_str!("orphan_reaper.sh");
 
-/// The reaper of one run. Its shell starts with the first command and ends when the last clone of this is dropped.
+/// The reaper of one run. Its shell starts with the first command and ends when the last clone of this is dropped. Each
+/// command has a clone until all of it has ended.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct OrphanReaper(Arc<Mutex<ReaperState>>);
-
-#[derive(Debug, Default)]
-struct ReaperState {
-    shell: Option<ReaperShell>,
-    registered: Vec<ProcessTag>,
-}
+pub(crate) struct OrphanReaper(Arc<Mutex<Option<ReaperShell>>>);
 
 #[derive(Debug)]
 struct ReaperShell {
@@ -38,59 +32,31 @@ struct ReaperShell {
     alive: (PipeReader, PipeWriter),
 }
 
-/// Keeps a command registered with the reaper until it is dropped.
-#[derive(Debug)]
-pub(super) struct ReaperGuard {
-    reaper: OrphanReaper,
-    tag: ProcessTag,
-}
-
 impl OrphanReaper {
-    /// Registers a command before it starts, and starts the shell `bash` if it does not run. Also returns the pipe
-    /// that the command has to check before it begins.
-    pub(super) fn register(&self, bash: &str, tag: ProcessTag) -> io::Result<(ReaperGuard, PipeReader)> {
+    /// Starts the shell `bash` if it does not run. It waits to kill what carries this `mark`. Returns the pipe that a
+    /// command with it has to check before it begins.
+    pub(super) fn watch(&self, bash: &str, mark: u64) -> io::Result<PipeReader> {
         let mut state = self.state();
-        state.registered.push(tag);
-        let guard = ReaperGuard { reaper: self.clone(), tag };
-        let sent = match &mut state.shell {
-            Some(shell) => shell.send('+', tag).is_ok(),
-            None => false,
-        };
-        if !sent {
-            // The shell has not started yet, or was killed.
-            let mut shell = ReaperShell::start(bash)?;
-            for tag in &state.registered {
-                shell.send('+', *tag)?;
-            }
-            state.shell = Some(shell);
+        let is_there = state.as_mut().is_some_and(ReaperShell::runs);
+        if !is_there {
+            *state = Some(ReaperShell::start(bash, mark)?);
         }
-        let alive = state.shell.as_ref().map(|shell| shell.alive.0.try_clone());
-        let alive = alive.unwrap_or_else(|| Err(io::ErrorKind::BrokenPipe.into()))?;
-        drop(state);
-        Ok((guard, alive))
+        match &*state {
+            Some(shell) => shell.alive.0.try_clone(),
+            None => Err(io::ErrorKind::BrokenPipe.into()),
+        }
     }
 
-    fn state(&self) -> MutexGuard<'_, ReaperState> {
+    fn state(&self) -> MutexGuard<'_, Option<ReaperShell>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for ReaperGuard {
-    fn drop(&mut self) {
-        let mut state = self.reaper.state();
-        state.registered.retain(|tag| *tag != self.tag);
-        if let Some(shell) = &mut state.shell {
-            // If the shell is gone, the next command starts another.
-            let _ = shell.send('-', self.tag);
-        }
-    }
-}
-
 impl ReaperShell {
-    fn start(bash: &str) -> io::Result<Self> {
+    fn start(bash: &str, mark: u64) -> io::Result<Self> {
         let (reader, stdin) = io::pipe()?;
         let child = Command::new(bash)
-            .args(["--noprofile", "--norc", "-c", SCRIPT, "rawko-orphan-reaper"])
+            .args(["--noprofile", "--norc", "-c", SCRIPT, "rawko-orphan-reaper", &mark.to_string()])
             .current_dir("/")
             .env_clear()
             .stdin(reader)
@@ -102,17 +68,18 @@ impl ReaperShell {
         Ok(Self { child, stdin: Some(stdin), alive: io::pipe()? })
     }
 
-    fn send(&mut self, sign: char, tag: ProcessTag) -> io::Result<()> {
-        let stdin = self.stdin.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
-        // One write, which the pipe takes whole.
-        stdin.write_all(format!("{sign} {tag}\n").as_bytes())
+    /// Whether it has not been killed.
+    fn runs(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
     }
 }
 
 impl Drop for ReaperShell {
     fn drop(&mut self) {
-        self.stdin = None;
-        // It ends at once: no command is registered any more.
+        if let Some(mut stdin) = self.stdin.take() {
+            // No command is left. A shell that was killed does not read it.
+            let _ = stdin.write_all(b"\n");
+        }
         let _ = self.child.wait();
     }
 }
@@ -126,39 +93,39 @@ mod tests {
     use super::*;
 
     const BASH: &str = "/bin/bash";
+    /// A mark that no process carries.
+    const NOT_OURS: u64 = 1;
 
     fn shell_pid(reaper: &OrphanReaper) -> Option<Pid> {
-        reaper.state().shell.as_ref().map(|shell| Pid::from_child(&shell.child))
+        reaper.state().as_ref().map(|shell| Pid::from_child(&shell.child))
     }
 
     #[test]
     fn the_shell_starts_with_the_first_command_and_ends_with_the_last_clone() {
         let reaper = OrphanReaper::default();
         assert_eq!(shell_pid(&reaper), None);
-        let tag = ProcessTag::new().unwrap();
-        let (guard, _alive) = reaper.register(BASH, tag).unwrap();
+        let command = reaper.clone();
+        command.watch(BASH, NOT_OURS).unwrap();
         let shell = shell_pid(&reaper).unwrap();
-        drop(guard);
-        let (guard, _alive) = reaper.register(BASH, tag).unwrap();
+        command.watch(BASH, NOT_OURS).unwrap();
         assert_eq!(shell_pid(&reaper), Some(shell));
         drop(reaper);
         test_kill_process(shell).unwrap();
-        drop(guard);
+        drop(command);
         assert!(test_kill_process(shell).is_err());
     }
 
     #[test]
     fn a_shell_that_was_killed_is_replaced() {
         let reaper = OrphanReaper::default();
-        let tag = ProcessTag::new().unwrap();
-        let (_guard, _alive) = reaper.register(BASH, tag).unwrap();
+        reaper.watch(BASH, NOT_OURS).unwrap();
         let shell = shell_pid(&reaper).unwrap();
         kill_process(shell, Signal::KILL).unwrap();
         // Once it is reaped, its end of the pipe is closed.
-        if let Some(shell) = &mut reaper.state().shell {
+        if let Some(shell) = &mut *reaper.state() {
             shell.child.wait().unwrap();
         }
-        let (_other, _alive) = reaper.register(BASH, tag).unwrap();
+        reaper.watch(BASH, NOT_OURS).unwrap();
         assert_ne!(shell_pid(&reaper), Some(shell));
     }
 }

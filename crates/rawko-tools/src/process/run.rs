@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use rawko_core::error::ErrorCode;
 use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
 
-use super::command::{CommandGuard, OutputStream, SpawnedCommand};
+use super::OrphanReaper;
+use super::command::{OutputStream, SpawnedCommand};
 use super::pipe_status;
 use super::registry::{self, RegistryId};
 use super::stream::{Streams, has_news};
@@ -91,8 +92,8 @@ pub(crate) struct RunningCommand {
     woken: PipeReader,
     deadline: Option<Instant>,
     is_reaped: bool,
-    /// Keeps the command registered with the reaper.
-    _guard: CommandGuard,
+    /// Ends the command if this process is killed.
+    _reaper: OrphanReaper,
     refusals: Refusals,
     #[cfg(any(target_os = "linux", target_os = "android"))]
     control: Option<crate::confine::Watched>,
@@ -111,7 +112,7 @@ impl RunningCommand {
         let refusals = control.as_ref().map(crate::confine::Watched::refusals).unwrap_or_default();
         #[cfg(not(any(target_os = "linux", target_os = "android")))]
         let refusals = Refusals::default();
-        let SpawnedCommand { child, tree, output, pipe_status, guard, .. } = spawned;
+        let SpawnedCommand { child, tree, output, pipe_status, reaper, .. } = spawned;
         // A deadline beyond the range of the clock is no deadline.
         let deadline = timeout.and_then(|timeout| Instant::now().checked_add(timeout));
         Self {
@@ -123,7 +124,7 @@ impl RunningCommand {
             woken,
             deadline,
             is_reaped: false,
-            _guard: guard,
+            _reaper: reaper,
             refusals,
             #[cfg(any(target_os = "linux", target_os = "android"))]
             control,

@@ -5,6 +5,10 @@
 //! soft one is the same for all commands of this process, the hard one is the command's own. Hardly any program uses these
 //! queues, and `/proc/<pid>/limits` shows the limits. The tag finds forgotten processes, not hostile ones: it is no secret,
 //! and a process can change its own limits.
+//!
+//! Only commands without a sandbox carry one. In a sandbox the helper ends what is left: the first process of a namespace,
+//! or one to which the kernel gives every orphan. Without a sandbox there may be no program that can be a helper (see
+//! `docs/sdk.md#commands`), and such a helper, once killed, ends nothing.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::OnceLock;
@@ -66,12 +70,6 @@ impl ProcessTag {
         let soft = numbers.next()?.parse().ok()?;
         let hard = numbers.next()?.parse().ok()?;
         Some(Self { soft, hard })
-    }
-}
-
-impl std::fmt::Display for ProcessTag {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}", self.soft, self.hard)
     }
 }
 

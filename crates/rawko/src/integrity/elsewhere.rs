@@ -66,10 +66,12 @@ impl Elsewhere {
                 let programs = if with_programs { &differences.shadowed } else { &none };
                 Ok(if as_view {
                     let view = View::new(trees, &choose, entries, &avoided, with_target)?;
-                    Self::View(view.with_programs(programs)?)
+                    view.folder.put_programs(programs)?;
+                    Self::View(view)
                 } else {
                     let copy = Replica::new(trees, &choose, entries, &avoided, with_target, means.bounds)?;
-                    Self::Copy(copy.with_programs(programs)?)
+                    copy.folder.put_programs(programs)?;
+                    Self::Copy(copy)
                 })
             })
         };

@@ -21,6 +21,7 @@ mod rust_code;
 mod suppressions;
 mod task_crates;
 mod toolchain;
+mod trial_folder;
 mod used_by_checks;
 mod view;
 

@@ -4,8 +4,8 @@
 //! same history, which commands may write to without harm. A project that is a part of its repository is at the same
 //! place as there, with links to its neighbours.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::collections::BTreeSet;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -15,13 +15,12 @@ use rawko_tools::CommandRunner;
 
 use super::bounds::{Allowance, Bounds};
 use super::kinds::Conventions;
+use super::trial_folder::{TrialFolder, cannot_create};
 use crate::checkpoint::{CheckpointError, GitFolders, Trees, Version};
-use rawko_tools::temporary::{self, TemporaryFolder};
+use rawko_tools::temporary;
 
 /// Where builds of Rust keep what they made: using it spares building every dependency again.
 const TARGET: &str = "target";
-/// The folder of programs that are found first, in that of a copy or view.
-pub(super) const PROGRAMS: &str = "bin";
 /// Most files and folders beside the repository that are linked.
 const MAX_NEIGHBOURS: usize = 1000;
 /// Most folders of packages that commands may write to.
@@ -32,7 +31,7 @@ const MAX_COPIED: u64 = 16 * 1024 * 1024;
 /// A copy of the project.
 #[derive(Debug)]
 pub(super) struct Replica {
-    folder: TemporaryFolder,
+    pub(super) folder: TrialFolder,
     /// The top of the copy, and the project in it.
     root: PathBuf,
     project: PathBuf,
@@ -57,21 +56,15 @@ impl Replica {
         with_target: bool,
         bounds: Bounds,
     ) -> Result<Self, CheckpointError> {
-        temporary::remove_abandoned(trees.toplevel());
         let mut allowance = Allowance::new(bounds);
-        let wrong = |path: &Path| {
-            let path = path.to_owned();
-            move |error| CheckpointError::io("cannot create", &path, error)
-        };
-        let folder = TemporaryFolder::new(temporary::VERIFY, trees.toplevel())
-            .map_err(wrong(&temporary::parent(trees.toplevel())))?;
+        let folder = TrialFolder::new(trees)?;
         let (original, toplevel) = (trees.project(), trees.toplevel());
         let root = folder.path().join("tree").join(toplevel.file_name().unwrap_or("project".as_ref()));
         let inside = original.strip_prefix(toplevel).unwrap_or(Path::new(""));
         let project = if inside.as_os_str().is_empty() { root.clone() } else { root.join(inside) };
-        std::fs::create_dir_all(&project).map_err(wrong(&project))?;
+        std::fs::create_dir_all(&project).map_err(cannot_create(&project))?;
         let is_left_out = |name: &str| is_left_out(name, with_target);
-        surround(toplevel, &root, inside, &is_left_out).map_err(wrong(&root))?;
+        surround(toplevel, &root, inside, &is_left_out).map_err(cannot_create(&root))?;
         // Without its neighbours, a project that needs them says so.
         let _ = beside(toplevel, &root);
         let too_much = |error| CheckpointError::io("cannot copy", original, error);
@@ -94,11 +87,11 @@ impl Replica {
             }
             let to = project.join(path);
             if let Some(parent) = to.parent() {
-                std::fs::create_dir_all(parent).map_err(wrong(parent))?;
+                std::fs::create_dir_all(parent).map_err(cannot_create(parent))?;
             }
             if to.symlink_metadata().is_err() {
                 allowance.spend(copied(&original.join(path))).map_err(too_much)?;
-                take_over(original, Path::new(path), &to).map_err(wrong(&to))?;
+                take_over(original, Path::new(path), &to).map_err(cannot_create(&to))?;
                 if Conventions::get().is_dependencies(name) && to.is_symlink() && layered.len() < MAX_LAYERED
                 {
                     layered.push(original.join(path));
@@ -106,16 +99,6 @@ impl Replica {
             }
         }
         Ok(Self { folder, root, project, toplevel: toplevel.to_owned(), layered })
-    }
-
-    /// Makes these programs be found by their names before any other.
-    pub(super) fn with_programs(self, programs: &BTreeMap<String, PathBuf>) -> Result<Self, CheckpointError> {
-        put_programs(&self.programs(), programs)?;
-        Ok(self)
-    }
-
-    fn programs(&self) -> PathBuf {
-        self.folder.path().join(PROGRAMS)
     }
 
     /// Runs commands in it, in order. What they print names the copy's folder as if it were the original.
@@ -132,9 +115,7 @@ impl Replica {
         if runner.has_layers() {
             runner = self.layered.iter().fold(runner, |runner, folder| runner.layering(folder));
         }
-        if self.programs().is_dir() {
-            runner = runner.finding(self.programs());
-        }
+        let runner = self.folder.finding_programs(runner);
         let mut runs = runner.run_all(commands, timeout).await;
         let (copy, original) = (self.root.display().to_string(), self.toplevel.display().to_string());
         for run in &mut runs {
@@ -152,25 +133,6 @@ impl Replica {
 pub(super) fn is_left_out(name: &str, with_target: bool) -> bool {
     let table = Conventions::get();
     (table.is_output(name) || table.is_build(name)) && !(with_target && name == TARGET)
-}
-
-/// Puts programs into the new `folder`.
-pub(super) fn put_programs(
-    folder: &Path,
-    programs: &BTreeMap<String, PathBuf>,
-) -> Result<(), CheckpointError> {
-    let make = || -> std::io::Result<()> {
-        std::fs::create_dir(folder)?;
-        for (name, program) in programs {
-            let path = folder.join(name);
-            let program = program.to_string_lossy().replace('\'', r"'\''");
-            // A link would hide from a program where it is installed.
-            std::fs::write(&path, format!("#!/bin/sh\nexec '{program}' \"$@\"\n"))?;
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755))?;
-        }
-        Ok(())
-    };
-    make().map_err(|error| CheckpointError::io("cannot create", folder, error))
 }
 
 /// Links what is around the project in its repository: `inside` is the project's place in it.

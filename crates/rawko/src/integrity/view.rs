@@ -4,16 +4,16 @@
 //! in the upper layer, where commands also write. Nothing is copied, so packages, builds, submodules and absolute paths
 //! are as they are. It holds for as long as the project does not change.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::time::Duration;
 
 use rawko_core::facts::CommandRun;
 use rawko_tools::CommandRunner;
-use rawko_tools::temporary::{self, TemporaryFolder};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 
-use super::replica::{self, is_left_out};
+use super::replica::is_left_out;
+use super::trial_folder::{TrialFolder, cannot_create};
 use crate::checkpoint::{CheckpointError, Trees, Version};
 
 /// A command that writes to the project's folder.
@@ -24,7 +24,7 @@ const TRIAL: Duration = Duration::from_secs(10);
 /// Files to be laid over the project. What commands write goes to them.
 #[derive(Debug)]
 pub(super) struct View {
-    folder: TemporaryFolder,
+    pub(super) folder: TrialFolder,
 }
 
 impl View {
@@ -37,28 +37,16 @@ impl View {
         avoided: &BTreeSet<&str>,
         with_target: bool,
     ) -> Result<Self, CheckpointError> {
-        temporary::remove_abandoned(trees.toplevel());
-        let wrong = |path: &Path| {
-            let path = path.to_owned();
-            move |error| CheckpointError::io("cannot create", &path, error)
-        };
-        let folder = TemporaryFolder::new(temporary::VERIFY, trees.toplevel())
-            .map_err(wrong(&temporary::parent(trees.toplevel())))?;
+        let folder = TrialFolder::new(trees)?;
         let upper = folder.path().join("upper");
-        std::fs::create_dir(&upper).map_err(wrong(&upper))?;
+        std::fs::create_dir(&upper).map_err(cannot_create(&upper))?;
         let hidden = trees.write_over(&upper, choose)?;
         let built = entries.iter().map(|entry| entry.trim_end_matches('/'));
         let built = built.filter(|path| is_left_out(path.rsplit('/').next().unwrap_or(path), with_target));
         for path in hidden.iter().map(String::as_str).chain(built).chain(avoided.iter().copied()) {
-            hide(&upper, path).map_err(wrong(&upper.join(path)))?;
+            hide(&upper, path).map_err(cannot_create(&upper.join(path)))?;
         }
         Ok(Self { folder })
-    }
-
-    /// Makes these programs be found by their names before any other.
-    pub(super) fn with_programs(self, programs: &BTreeMap<String, PathBuf>) -> Result<Self, CheckpointError> {
-        replica::put_programs(&self.folder.path().join(replica::PROGRAMS), programs)?;
-        Ok(self)
     }
 
     /// Whether it can be shown here, and written to: a file system may refuse to be the upper or the lower layer, and
@@ -74,11 +62,7 @@ impl View {
         commands: &[String],
         timeout: Duration,
     ) -> Vec<CommandRun> {
-        let mut runner = runner.viewing(self.folder.path());
-        let programs = self.folder.path().join(replica::PROGRAMS);
-        if programs.is_dir() {
-            runner = runner.finding(programs);
-        }
+        let runner = self.folder.finding_programs(runner.viewing(self.folder.path()));
         runner.run_all(commands, timeout).await
     }
 }

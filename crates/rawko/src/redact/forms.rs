@@ -1,11 +1,12 @@
 //! The forms in which a known secret is looked for: the text itself, what JSON, addresses and HTML make of it, the lines
-//! of a secret of several lines, and long parts of each.
+//! of a secret of several lines, and long parts of each. Programs encode what they print, services quote a part of a wrong key in
+//! their errors, and tools cut long lines.
 
 use std::collections::BTreeSet;
-use std::fmt::Write as _;
 use std::ops::Range;
 use std::sync::OnceLock;
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use rawko_provider::is_worth_hiding;
 use regex::Regex;
 use serde_json::Value;
@@ -19,6 +20,12 @@ const SHARE: usize = 60;
 const FEWEST_CHARACTERS: usize = 8;
 /// The fewest characters of a part that is masked where a text was cut.
 const SHORTEST_AT_CUT: usize = 4;
+
+/// What libraries encode in a part of an address: most of them, those that take it for a path, and JavaScript.
+const ENCODED: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+const ENCODED_BUT_SLASHES: AsciiSet = ENCODED.remove(b'/');
+const ENCODED_BY_SCRIPTS: AsciiSet =
+    ENCODED.remove(b'!').remove(b'*').remove(b'\'').remove(b'(').remove(b')');
 
 /// One form of a secret.
 #[derive(Clone)]
@@ -121,15 +128,15 @@ pub(super) fn forms_of(secret: &str) -> BTreeSet<String> {
     let in_json = in_json.get(1..in_json.len() - 1).unwrap_or_default();
     let mut forms = BTreeSet::from([secret.to_owned(), in_json.to_owned(), in_json.replace('/', "\\/")]);
     for form in [in_json.to_owned(), in_json.replace('/', "\\/")] {
-        forms.insert(with(&form, "&<>'", |c, out| write!(out, "\\u{:04x}", u32::from(c))));
-        forms.insert(with(&form, "&<>", |c, out| write!(out, "\\u{:04x}", u32::from(c))));
-        forms.insert(with(&form, "&<>'", |c, out| write!(out, "\\u{:04X}", u32::from(c))));
+        forms.insert(with(&form, "&<>'", |c| format!("\\u{c:04x}")));
+        forms.insert(with(&form, "&<>", |c| format!("\\u{c:04x}")));
+        forms.insert(with(&form, "&<>'", |c| format!("\\u{c:04X}")));
     }
-    for kept in ["-_.~", "-_.~/", "-_.!~*'()"] {
-        for space in ["%20", "+"] {
-            let encoded = percent(secret, kept, space);
-            forms.insert(in_lower_hex(&encoded));
-            forms.insert(encoded);
+    for encoded_set in [&ENCODED, &ENCODED_BUT_SLASHES, &ENCODED_BY_SCRIPTS] {
+        let encoded = utf8_percent_encode(secret, encoded_set).to_string();
+        for form in [encoded.replace("%20", "+"), encoded] {
+            forms.insert(in_lower_hex(&form));
+            forms.insert(form);
         }
     }
     for (single, double) in [("&#39;", "&#34;"), ("&#x27;", "&quot;"), ("'", "&quot;"), ("'", "\"")] {
@@ -140,31 +147,9 @@ pub(super) fn forms_of(secret: &str) -> BTreeSet<String> {
     forms
 }
 
-/// `text` with other characters in place of those in `chars`.
-fn with(text: &str, chars: &str, write: impl Fn(char, &mut String) -> std::fmt::Result) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        if chars.contains(c) {
-            let _ = write(c, &mut out);
-        } else {
-            out.push(c);
-        }
-    }
-    out
-}
-
-fn percent(text: &str, kept: &str, space: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match char::from(byte) {
-            ' ' => out.push_str(space),
-            c if c.is_ascii_alphanumeric() || kept.contains(c) => out.push(c),
-            _ => {
-                let _ = write!(out, "%{byte:02X}");
-            }
-        }
-    }
-    out
+/// `text` with something else in place of each of `chars`.
+fn with(text: &str, chars: &str, form: impl Fn(u32) -> String) -> String {
+    text.chars().map(|c| if chars.contains(c) { form(u32::from(c)) } else { c.to_string() }).collect()
 }
 
 /// `encoded` with the digits after `%` in lower case.

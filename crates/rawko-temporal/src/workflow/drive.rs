@@ -1,8 +1,4 @@
-//! The workflow of one task: it holds the pure session and the queue of its effects. Activities perform the effects; timers
-//! and questions to people are the workflow's own.
-//!
-//! It is deterministic: time is the workflow's, what happens comes in the order of the engine's history, and every command
-//! follows from the session. Large data passes through [`codec`](crate::codec), so the history has references only.
+//! One run of the workflow: begins effects as the session wants them, and applies what happens until it ends.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
@@ -13,162 +9,41 @@ use futures_util::future::LocalBoxFuture;
 use futures_util::{FutureExt as _, pin_mut};
 use rawko_core::Timestamp;
 use rawko_core::approval::Approval;
-use rawko_core::session::{
-    Effect, EffectAnswer, EffectId, Event, Outcome, Override, Session, Stamped, Status,
-};
-use rawko_core::text::truncate;
+use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, Outcome, Stamped};
+use temporalio_common::ActivityCloseTimeouts;
 use temporalio_common::error::ActivityExecutionError;
-use temporalio_common::{ActivityCloseTimeouts, MemoValue, Priority, RetryPolicy};
-use temporalio_macros::{workflow, workflow_methods};
 use temporalio_sdk::{
-    ActivityCancellationType, ActivityOptions, ApplicationFailure, ContinueAsNewOptions, SyncWorkflowContext,
-    TimerOptions, WaitConditionOptions, WorkflowCancellationToken, WorkflowContext, WorkflowContextView,
-    WorkflowResult, WorkflowTermination,
+    ContinueAsNewOptions, TimerOptions, WaitConditionOptions, WorkflowCancellationToken, WorkflowResult,
+    WorkflowTermination,
 };
 
+use super::TaskWorkflowContext;
+use super::options::{around, broken, options, summary, why};
 use crate::activities::TaskActivities;
-use crate::failed::{FOR_GOOD, Failing};
+use crate::failed::Failing;
 use crate::names;
 use crate::task::{
-    ActivityInput, ApprovalAnswer, BegunTask, Carried, Closed, EffectQueue, KeepInput, Performed, TaskInput,
-    TaskSpec, TaskStatus, ToClose, ToLoad, ToPerform,
+    ActivityInput, BegunTask, Carried, EffectQueue, Performed, TaskInput, TaskSpec, TaskStatus, ToLoad,
+    ToPerform,
 };
 use crate::tree::CommitId;
 
-/// Characters of a task in its status.
-const TASK_CHARS: usize = 200;
-/// The least of a question's digest that names it.
-const LEAST_DIGEST: usize = 8;
-/// The longest key for equal shares that the engine takes, in bytes.
-const LONGEST_KEY: usize = 64;
 /// The least of history events of a run: below, it would hand over before it has begun an effect.
 const LEAST_EVENTS: u32 = 30;
 
-/// Why an update is refused that comes before the session is there. The client tries it again.
-pub(crate) const NOT_READY: &str = "the task is being taken up";
-
-/// The workflow of one task.
-#[workflow]
-pub(crate) struct TaskWorkflow {
-    input: TaskInput,
-    session: Session,
-    /// What people did, in order, until it is applied.
-    inbox: VecDeque<Event>,
-    /// Whether the session is there: before that, it is not known what would change something.
-    is_ready: bool,
-    /// Whether the task has ended: nothing is taken any more.
-    has_ended: bool,
-}
-
-#[workflow_methods]
-impl TaskWorkflow {
-    #[init]
-    pub(crate) fn new(_: &WorkflowContextView, input: TaskInput) -> Self {
-        let inbox = input.carried.iter().flat_map(|carried| carried.inbox.clone()).collect();
-        Self { input, session: Session::new(), inbox, is_ready: false, has_ended: false }
-    }
-
-    #[run(name = "rawko.task")]
-    pub(crate) async fn run(ctx: &mut WorkflowContext<Self>) -> WorkflowResult<Outcome> {
-        let input = ctx.state(|state| state.input.clone());
-        Drive::begin(ctx, input).await?.drive().await
-    }
-
-    /// A person answers a question.
-    #[update(name = "approve")]
-    pub(crate) fn approve(&mut self, _: &mut SyncWorkflowContext<Self>, answer: ApprovalAnswer) -> String {
-        let ApprovalAnswer { question, allowed, by } = answer;
-        // The validator has found it.
-        let Some((effect, digest)) = self.open_question(&question) else { return question };
-        let approval = if allowed { Approval::Allowed { by } } else { Approval::Denied { by } };
-        self.inbox.push_back(Event::answered(effect, EffectAnswer::ApprovalAnswered { approval }));
-        digest
-    }
-
-    #[update_validator(approve)]
-    fn may_approve(
-        &self,
-        _: &WorkflowContextView,
-        answer: &ApprovalAnswer,
-    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        if self.has_ended {
-            return Err("the task has ended: there is nothing to answer any more".into());
-        }
-        if !self.is_ready {
-            return Err(NOT_READY.into());
-        }
-        if answer.question.len() < LEAST_DIGEST {
-            return Err(format!(
-                "the answer does not name its question: give the first {LEAST_DIGEST} characters of its digest, or more"
-            )
-            .into());
-        }
-        match self.open_question(&answer.question) {
-            Some(_) => Ok(()),
-            None => Err(format!(
-                "no question `{}` waits: it has not been asked, or it was answered, or its time was up",
-                answer.question
-            )
-            .into()),
-        }
-    }
-
-    /// The user intervenes.
-    #[update(name = "steer")]
-    pub(crate) fn steer(&mut self, _: &mut SyncWorkflowContext<Self>, command: Override) {
-        self.inbox.push_back(Event::OverrideRequested { command, request: None });
-    }
-
-    #[update_validator(steer)]
-    fn may_steer(
-        &self,
-        _: &WorkflowContextView,
-        command: &Override,
-    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        if self.has_ended {
-            return Err("the task has ended".into());
-        }
-        if !self.is_ready {
-            return Err(NOT_READY.into());
-        }
-        match self.session.refusal(command) {
-            Some(why) => Err(format!("`{}` would change nothing: {why}", command.word()).into()),
-            None => Ok(()),
-        }
-    }
-
-    /// Leaves the session as it is, for a process that drives it itself.
-    #[signal(name = "release")]
-    pub(crate) fn release(&mut self, _: &mut SyncWorkflowContext<Self>) {
-        self.has_ended = true;
-    }
-}
-
-impl TaskWorkflow {
-    /// The open question that `digest` begins the name of, unless an answer to it waits already.
-    fn open_question(&self, digest: &str) -> Option<(EffectId, String)> {
-        let (effect, question) = self.session.open_question()?;
-        let is_answered = self.inbox.iter().any(|event| event.answers() == Some(effect));
-        let is_named = digest.len() >= LEAST_DIGEST && question.digest.starts_with(digest);
-        (is_named && !is_answered).then(|| (effect, question.digest.clone()))
-    }
-}
-
-type TaskWorkflowContext<'a> = &'a WorkflowContext<TaskWorkflow>;
-
 /// An effect that has begun.
-struct RunningEffect<'a> {
-    effect: EffectId,
+pub(super) struct RunningEffect<'a> {
+    pub(super) effect: EffectId,
     /// The events that its activity brings into the store; none for a timer or a question.
     events: Option<u64>,
     /// How it is answered if no worker can perform it.
     failing: Option<Failing>,
-    token: WorkflowCancellationToken,
-    future: LocalBoxFuture<'a, EffectOutcome>,
+    pub(super) token: WorkflowCancellationToken,
+    pub(super) future: LocalBoxFuture<'a, EffectOutcome>,
 }
 
 /// How an effect ended.
-enum EffectOutcome {
+pub(super) enum EffectOutcome {
     Performed(Box<Result<Performed, ActivityExecutionError>>),
     /// The workflow did it itself.
     Here(Box<EffectAnswer>),
@@ -184,12 +59,12 @@ enum Wakeup {
 }
 
 /// One run of the workflow.
-struct Drive<'a> {
-    ctx: TaskWorkflowContext<'a>,
-    spec: TaskSpec,
-    session: String,
-    base: CommitId,
-    head: CommitId,
+pub(super) struct Drive<'a> {
+    pub(super) ctx: TaskWorkflowContext<'a>,
+    pub(super) spec: TaskSpec,
+    pub(super) session: String,
+    pub(super) base: CommitId,
+    pub(super) head: CommitId,
     /// The effect that made it, of those that were performed in this run of the workflow.
     head_of: EffectId,
     /// Events that are in the store for certain.
@@ -198,15 +73,18 @@ struct Drive<'a> {
     tail: Vec<Stamped>,
     /// Effects that have not begun, with the time at which they were issued.
     waiting: VecDeque<(Effect, Timestamp)>,
-    running: Vec<RunningEffect<'a>>,
+    pub(super) running: Vec<RunningEffect<'a>>,
     is_cancelled: bool,
-    outcome: Option<Outcome>,
-    status: Option<TaskStatus>,
+    pub(super) outcome: Option<Outcome>,
+    pub(super) status: Option<TaskStatus>,
 }
 
 impl<'a> Drive<'a> {
     /// Begins the task, or goes on with what is there.
-    async fn begin(ctx: TaskWorkflowContext<'a>, input: TaskInput) -> Result<Self, WorkflowTermination> {
+    pub(super) async fn begin(
+        ctx: TaskWorkflowContext<'a>,
+        input: TaskInput,
+    ) -> Result<Self, WorkflowTermination> {
         let TaskInput { spec, carried } = input;
         let Some(carried) = carried else {
             let token = WorkflowCancellationToken::new();
@@ -297,7 +175,8 @@ impl<'a> Drive<'a> {
         }
     }
 
-    async fn drive(mut self) -> WorkflowResult<Outcome> {
+    /// Runs until the task has ended, or goes on in another run.
+    pub(super) async fn drive(mut self) -> WorkflowResult<Outcome> {
         self.ctx.state_mut(|state| state.is_ready = true);
         loop {
             if self.outcome.is_some() && self.running.is_empty() {
@@ -334,7 +213,7 @@ impl<'a> Drive<'a> {
     }
 
     /// Applies what happened.
-    fn happened(&mut self, event: Event) {
+    pub(super) fn happened(&mut self, event: Event) {
         let stamped = Stamped { at: self.now(), event };
         let reaction = self.ctx.state_mut(|state| state.session.apply(&stamped));
         self.tail.push(stamped);
@@ -501,7 +380,7 @@ impl<'a> Drive<'a> {
         Timestamp(time.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)))
     }
 
-    fn place(&self) -> ActivityInput {
+    pub(super) fn place(&self) -> ActivityInput {
         ActivityInput {
             spec: self.spec.clone(),
             session: self.session.clone(),
@@ -532,160 +411,6 @@ impl<'a> Drive<'a> {
         let input = TaskInput { spec: self.spec, carried: Some(carried) };
         match self.ctx.continue_as_new(input, ContinueAsNewOptions::builder().build())? {}
     }
-
-    /// Puts the status into the memo, if it changed.
-    fn tell(&mut self) {
-        let status = self.standing();
-        if self.status.as_ref() != Some(&status) {
-            self.remember(status);
-        }
-    }
-
-    /// How the task stands.
-    fn standing(&self) -> TaskStatus {
-        self.ctx.state(|state| {
-            let session = &state.session;
-            let context = session.context();
-            let agent = context.map(|context| context.current_mode.clone()).filter(|agent| !agent.is_empty());
-            TaskStatus {
-                task: truncate(&self.spec.task, TASK_CHARS),
-                repository: self.spec.repository.clone(),
-                branch: self.spec.branch(),
-                submitter: self.spec.submitter.clone(),
-                submission: self.spec.submission.clone(),
-                session: Some(self.session.clone()),
-                state: session.state(),
-                agent,
-                iterations: session.executions().saturating_sub(session.earlier_executions()),
-                head: None,
-                is_paused: session.paused_since().is_some(),
-                question: session.open_question().map(|(_, question)| question.clone()),
-                outcome: None,
-                merge_request: None,
-            }
-        })
-    }
-
-    /// The head of the task's branch, if it has one.
-    fn made(&self) -> Option<CommitId> {
-        (self.head != self.base).then(|| self.head.clone())
-    }
-
-    fn remember(&mut self, status: TaskStatus) {
-        // A status that cannot be converted is missing; the task itself does not depend on it.
-        let _ = self.ctx.upsert_memo([(names::STATUS, Some(MemoValue::new(status.clone())))]);
-        self.status = Some(status);
-    }
-
-    /// Ends the task: the journal is complete in the store, and the branch is there.
-    async fn close(mut self) -> WorkflowResult<Outcome> {
-        self.ctx.state_mut(|state| state.has_ended = true);
-        let mut unseen_tree = self.ctx.state(|state| state.session.unseen_tree());
-        let merge_request = loop {
-            let Some(outcome) = self.outcome.clone() else { break None };
-            let status = TaskStatus { head: self.made(), outcome: Some(outcome.clone()), ..self.standing() };
-            let input = ToClose { place: self.place(), unseen_tree: unseen_tree.take(), outcome, status };
-            let closed: Closed = self
-                .ctx
-                .execute_activity(
-                    TaskActivities::close,
-                    input,
-                    around(&self.spec, "close", &WorkflowCancellationToken::new()),
-                )
-                .await
-                .map_err(|error| broken("the end of the task cannot be kept", &error))?;
-            match closed.inspection {
-                Some(inspection) => {
-                    self.happened(inspection);
-                    self.outcome = self.ctx.state(|state| state.session.outcome()).or(self.outcome);
-                }
-                None => break closed.merge_request,
-            }
-        };
-        self.tell();
-        let status = self.status.take();
-        if let Some(status) = status {
-            let (head, outcome) = (self.made(), self.outcome.clone());
-            self.remember(TaskStatus { head, outcome, merge_request, ..status });
-        }
-        let Some(outcome) = self.outcome else { return Err(WorkflowTermination::cancelled()) };
-        match outcome.status {
-            Status::Verified | Status::Claimed => Ok(outcome),
-            Status::Cancelled => Err(WorkflowTermination::cancelled_with_details(outcome)),
-            Status::Failed | Status::Limited => {
-                let failure = ApplicationFailure::builder(outcome.summary.clone())
-                    .type_name(outcome.status.as_str().to_owned())
-                    .non_retryable(true)
-                    .build();
-                Err(failure.into())
-            }
-        }
-    }
-
-    /// Stops what is under way, and leaves the session to a process that drives it itself.
-    async fn release(mut self) -> WorkflowResult<Outcome> {
-        for running in &self.running {
-            running.token.cancel();
-        }
-        for running in std::mem::take(&mut self.running) {
-            if let EffectOutcome::Performed(performed) = running.future.await
-                && let Ok(Performed { answer, head }) = *performed
-            {
-                // It was done before it could be stopped.
-                self.head = head.unwrap_or_else(|| self.head.clone());
-                self.happened(Event::answered(running.effect, answer));
-            }
-        }
-        self.ctx
-            .execute_activity(
-                TaskActivities::keep,
-                KeepInput {
-                    place: self.place(),
-                    status: TaskStatus { head: self.made(), ..self.standing() },
-                },
-                around(&self.spec, "keep", &WorkflowCancellationToken::new()),
-            )
-            .await
-            .map_err(|error| broken("the session cannot be kept", &error))?;
-        self.tell();
-        if let Some(status) = self.status.take() {
-            let head = self.made();
-            self.remember(TaskStatus { head, ..status });
-        }
-        Err(WorkflowTermination::cancelled())
-    }
-}
-
-/// The options of an activity. A wait for a free worker is not counted. How many attempts there are, the activity decides: those that
-/// were handed back do not count.
-fn options(
-    spec: &TaskSpec,
-    queue: String,
-    timeouts: ActivityCloseTimeouts,
-    summary: &str,
-    token: WorkflowCancellationToken,
-) -> ActivityOptions {
-    let retry = RetryPolicy::builder()
-        .initial_interval(Duration::from_millis(500))
-        .maximum_interval(Duration::from_secs(30))
-        .non_retryable_error_types(FOR_GOOD)
-        .build();
-    ActivityOptions::with_close_timeouts(timeouts)
-        .task_queue(queue)
-        .heartbeat_timeout(spec.carriage.heartbeat())
-        .cancellation_type(ActivityCancellationType::WaitCancellationCompleted)
-        .cancellation_token(token)
-        .retry_policy(retry)
-        .summary(summary.to_owned())
-        .priority(priority(spec))
-        .build()
-}
-
-/// The options of an activity around the session: it is cancelled by its token alone, and not with the task, whose end is kept all
-/// the same.
-fn around(spec: &TaskSpec, summary: &str, token: &WorkflowCancellationToken) -> ActivityOptions {
-    let timeouts = ActivityCloseTimeouts::StartToClose(Duration::from_millis(spec.carriage.step_ms));
-    options(spec, names::steps(&spec.queue), timeouts, summary, token.clone())
 }
 
 /// What an activity gives before there is a session. `None` where the task is cancelled or released meanwhile: the activity has
@@ -717,35 +442,4 @@ async fn unless_stopped<T>(
 /// For a wait that goes on after a cancellation.
 fn detached() -> WaitConditionOptions {
     WaitConditionOptions::builder().cancellation_token(WorkflowCancellationToken::new()).build()
-}
-
-/// Whose turn it is: the priority of the task, and equal shares for those who submit.
-pub(crate) fn priority(spec: &TaskSpec) -> Priority {
-    let key = &spec.submitter[..spec.submitter.floor_char_boundary(LONGEST_KEY)];
-    Priority::builder().priority_key(spec.carriage.priority).fairness_key(key.to_owned()).build()
-}
-
-/// What a person reads beside the activity on the engine's own page, which takes some hundred bytes.
-fn summary(effect: &Effect) -> String {
-    let Some(id) = effect.awaits_answer() else { return String::new() };
-    let mut text = format!("{id} {}", effect.in_words());
-    text.truncate(text.floor_char_boundary(200));
-    text
-}
-
-/// The end of a workflow that cannot do what it needs.
-fn broken(what: &str, error: &ActivityExecutionError) -> WorkflowTermination {
-    ApplicationFailure::builder(format!("{what}: {}", why(error)))
-        .type_name("broken".to_owned())
-        .non_retryable(true)
-        .build()
-        .into()
-}
-
-/// The innermost reason of an activity's failure.
-fn why(error: &ActivityExecutionError) -> String {
-    match error.cause() {
-        Some(cause) => cause.to_string(),
-        None => error.to_string(),
-    }
 }
