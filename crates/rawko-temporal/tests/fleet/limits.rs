@@ -83,7 +83,7 @@ pub(crate) fn a_submission_has_a_name_without_a_budget() {
 pub(crate) fn a_call_without_a_price_is_not_made_on_a_budget() {
     let Some(world) = World::new(developer(Vec::new())) else { return };
     world.config(json!({
-        "provider": {"default": "claude", "claude": {"baseUrl": world.models.claude_url(), "model": "nobody-knows"}},
+        "provider": {"default": "claude", "claude": {"baseUrl": world.models.claude_url(), "model": "unknown-model"}},
     }));
     let _worker = world.worker("a");
     let fleet = world.fleet();
@@ -98,8 +98,8 @@ pub(crate) fn a_call_without_a_price_is_not_made_on_a_budget() {
 
 pub(crate) fn a_worker_without_keys_does_all_but_model_calls() {
     let Some(world) = commands(&["echo 1 > one.txt"]) else { return };
-    let hands = WorkerOptions { is_keyless: true, slots: (0, 4, 1), ..world.told("a") };
-    let mouth = WorkerOptions { slots: (20, 0, 0), ..world.told("b") };
+    let hands = WorkerOptions { is_keyless: true, slots: (0, 4, 1), ..world.options("a") };
+    let mouth = WorkerOptions { slots: (20, 0, 0), ..world.options("b") };
     let _workers = [WorkerProcess::start(&hands).ready(), WorkerProcess::start(&mouth).ready()];
     let fleet = world.fleet();
     let mut spec = world.spec("keyless-hands", "Take a step.");
@@ -111,8 +111,9 @@ pub(crate) fn a_worker_without_keys_does_all_but_model_calls() {
 
 pub(crate) fn a_rate_limit_holds_for_all_workers_together() {
     let Some(world) = World::new(developer(vec![bash("echo 1 > one.txt"); 3])) else { return };
-    let told = |name: &str| WorkerOptions { rates: [("claude".to_owned(), 2.0)].into(), ..world.told(name) };
-    let _workers = [WorkerProcess::start(&told("a")).ready(), WorkerProcess::start(&told("b")).ready()];
+    let options =
+        |name: &str| WorkerOptions { rates: [("claude".to_owned(), 2.0)].into(), ..world.options(name) };
+    let _workers = [WorkerProcess::start(&options("a")).ready(), WorkerProcess::start(&options("b")).ready()];
     let begun = Instant::now();
     let fleet = world.fleet();
     let ids: Vec<String> = (0..4).map(|number| format!("slow-{number}")).collect();
@@ -176,15 +177,15 @@ pub(crate) fn a_task_that_the_engine_has_forgotten_is_in_the_store() {
     assert!(!again.is_new, "it is the same task");
     let other = world.runtime.block_on(fleet.submit(world.spec("old", "Do something else.")));
     assert!(matches!(other, Err(FleetError::OtherTask(_))), "{other:?}");
-    let nobody = world.runtime.block_on(fleet.show("nobody"));
-    assert!(matches!(nobody, Err(FleetError::NoTask(_))), "{nobody:?}");
+    let no_task = world.runtime.block_on(fleet.show("no_task"));
+    assert!(matches!(no_task, Err(FleetError::NoTask(_))), "{no_task:?}");
 }
 
 pub(crate) fn a_worker_leaves_alone_what_it_is_not_for() {
     let Some(world) = commands(&["echo 1 > one.txt"]) else { return };
     let allowed = vec![world.path("*").to_str().unwrap().to_owned()];
-    let told = WorkerOptions { repositories: Some(allowed), ..world.told("a") };
-    let _worker = WorkerProcess::start(&told).ready();
+    let options = WorkerOptions { repositories: Some(allowed), ..world.options("a") };
+    let _worker = WorkerProcess::start(&options).ready();
     let fleet = world.submit("allowed", "Take a step.");
     assert_eq!(world.ended(&fleet, "allowed").engine, EngineState::Completed);
     // Readable for the worker, and not what it is for.
@@ -202,14 +203,14 @@ pub(crate) fn a_worker_leaves_alone_what_it_is_not_for() {
     assert_eq!(world.ended(&fleet, "private").engine, EngineState::Completed);
 }
 
-pub(crate) fn what_a_task_waits_for_in_vain_is_shown() {
+pub(crate) fn a_problem_that_holds_a_task_up_is_shown() {
     let Some(world) = World::new(developer(Vec::new())) else { return };
     let _worker = world.worker("a");
     let fleet = world.fleet();
     let mut spec = world.spec("lost", "Begin.");
     spec.repository = world.path("no-such-repository").to_str().unwrap().parse().unwrap();
     world.runtime.block_on(fleet.submit(spec)).unwrap();
-    world.until("its trouble is shown", || {
+    world.until("its problem is shown", || {
         let shown = world.runtime.block_on(fleet.show("lost")).unwrap();
         shown.failure.is_some_and(|failure| failure.contains("no-such-repository"))
     });
@@ -218,7 +219,7 @@ pub(crate) fn what_a_task_waits_for_in_vain_is_shown() {
 pub(crate) fn a_model_call_that_no_worker_makes_is_shown() {
     let Some(world) = World::new(developer(Vec::new())) else { return };
     // It begins tasks, and has no key.
-    let _worker = WorkerProcess::start(&WorkerOptions { slots: (0, 4, 1), ..world.told("a") }).ready();
+    let _worker = WorkerProcess::start(&WorkerOptions { slots: (0, 4, 1), ..world.options("a") }).ready();
     let fleet = world.submit("keyless", "Begin.");
     world.until("it is shown", || {
         let shown = world.runtime.block_on(fleet.show("keyless")).unwrap();
@@ -233,8 +234,8 @@ pub(crate) fn a_merge_request_is_made_once_at_a_good_end() {
         "echo \"$RAWKO_BRANCH $RAWKO_STATUS\" >> {}/merge; echo https://example.test/1",
         marks.display()
     );
-    let told = WorkerOptions { merge_request: Some(command), ..world.told("a") };
-    let _worker = WorkerProcess::start(&told).ready();
+    let options = WorkerOptions { merge_request: Some(command), ..world.options("a") };
+    let _worker = WorkerProcess::start(&options).ready();
     let fleet = world.fleet();
     let mut spec = world.spec("merge", "Take a step.");
     spec.options.merge_request = true;
@@ -257,14 +258,14 @@ pub(crate) fn an_urgent_task_is_served_first() {
     let patient: Vec<String> = (0..8).map(|number| format!("patient-{number}")).collect();
     patient.iter().for_each(|id| submit(id, 5));
     submit("urgent", 1);
-    let told = WorkerOptions { slots: (1, 1, 1), ..world.told("a") };
-    let _worker = WorkerProcess::start(&told).ready();
+    let options = WorkerOptions { slots: (1, 1, 1), ..world.options("a") };
+    let _worker = WorkerProcess::start(&options).ready();
     let urgent = world.ended(&fleet, "urgent").ended_at.unwrap();
     let after = patient.iter().filter(|id| world.ended(&fleet, id).ended_at.unwrap() > urgent).count();
     assert!(after >= 5, "only {after} of 8 patient tasks ended after the urgent one");
 }
 
-pub(crate) fn who_submits_little_does_not_wait_for_who_submits_much() {
+pub(crate) fn a_submitter_of_few_tasks_does_not_wait_for_one_of_many() {
     // Off in an engine of one's own unless this says otherwise.
     let fair = ["matching.enableFairness=true"];
     let Some(world) = World::with_engine(developer(vec![bash("echo 1 > one.txt")]), &fair) else { return };
@@ -277,8 +278,8 @@ pub(crate) fn who_submits_little_does_not_wait_for_who_submits_much() {
     };
     let many: Vec<String> = (0..12).map(|number| submit("many", number)).collect();
     let few: Vec<String> = (0..2).map(|number| submit("few", number)).collect();
-    let told = WorkerOptions { slots: (1, 1, 1), ..world.told("a") };
-    let _worker = WorkerProcess::start(&told).ready();
+    let options = WorkerOptions { slots: (1, 1, 1), ..world.options("a") };
+    let _worker = WorkerProcess::start(&options).ready();
     let ended = |id: &String| world.ended(&fleet, id).ended_at.unwrap();
     let few = few.iter().map(ended).max().unwrap();
     let after = many.iter().filter(|id| ended(id) > few).count();

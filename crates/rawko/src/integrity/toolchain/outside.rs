@@ -26,7 +26,9 @@ pub(super) fn paths(place: &Place<'_>, python: Option<&Program>) -> Vec<PathBuf>
                     .any(|known| name.starts_with(known))
                 || (!name.contains('-') && place.words.contains(name.trim_end_matches(".py")))
         };
-        paths.extend(entries(&folder).iter().filter(|name| affects_checks(name)).map(|name| folder.join(name)));
+        paths.extend(
+            entries(&folder).iter().filter(|name| affects_checks(name)).map(|name| folder.join(name)),
+        );
     }
     for above in place.project.ancestors().skip(1).take_while(|above| above.parent().is_some()) {
         let names = entries(above);
