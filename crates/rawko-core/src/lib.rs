@@ -28,7 +28,6 @@ pub mod request;
 pub mod retry;
 pub mod session;
 pub mod setup;
-pub mod shell;
 pub mod text;
 pub mod thinking;
 pub mod time;

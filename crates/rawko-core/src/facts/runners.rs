@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
-use crate::shell::ShellWord;
+use crate::policy::script::ShellWord;
 
 /// Most programs that start one another.
 const MAX_WRAPPERS: usize = 8;

@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use super::command::{CommandEffect, OwnStatus};
 use super::runners::{Started, basename, started, whole_suite};
 use super::statuses::own_status;
-use crate::policy::{effect_of_redirection, effect_of_words, keeps_output, writes_its_words};
-use crate::shell::{ParsedScript, Pipeline, ShellWord, Simple, parse};
+use crate::policy::script::{ParsedScript, Pipeline, ShellWord, Simple};
+use crate::policy::{effect_of_redirection, effect_of_words, keeps_output, parse_script, writes_its_words};
 use crate::text::shell_word;
 
 /// Most scripts within scripts, as in `bash -c "bash -c …"`.
@@ -70,7 +70,7 @@ pub(crate) fn check_lines(command: &str, project: &str) -> Vec<String> {
 /// project.
 pub(crate) fn whole_suite_of(command: &str, project: &str) -> Option<String> {
     let whole = |line: &String| {
-        let parsed = parse(line).ok()?;
+        let parsed = parse_script(line).ok()?;
         let (check, before) = parsed.commands.split_last()?;
         let words = whole_suite(&check.words)?;
         let shown = |words: &[&str]| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" ");
@@ -97,7 +97,7 @@ pub(crate) fn checks_of(command: &str) -> BTreeSet<Vec<String>> {
 /// Whether the last pipeline of a command has several members: then the command's exit status is not that of all of them.
 #[must_use]
 pub fn ends_with_pipe(command: &str) -> bool {
-    let Ok(script) = parse(command) else { return false };
+    let Ok(script) = parse_script(command) else { return false };
     let last = script.list.0.last().filter(|list| !list.in_background);
     let is_pipe = |pipeline: &Pipeline| pipeline.members.len() > 1;
     last.is_some_and(|list| is_pipe(list.rest.last().map_or(&list.first, |(_, pipeline)| pipeline)))
@@ -121,7 +121,7 @@ pub(super) struct SimpleCommand {
 
 impl AnalyzedScript {
     fn read(command: &str, depth: usize) -> Option<Self> {
-        let parsed = parse(command).ok()?;
+        let parsed = parse_script(command).ok()?;
         let mut parts: Vec<SimpleCommand> =
             parsed.commands.iter().map(|simple| SimpleCommand::of(simple, depth)).collect();
         if parts.iter().any(|part| part.is_check) {

@@ -6,7 +6,7 @@
 
 use super::command::OwnStatus;
 use super::shell::AnalyzedScript;
-use crate::shell::{AndOrList, CommandList, Joint, Member, Pipeline, ShellWord, Simple};
+use crate::policy::script::{AndOrList, CommandList, Joint, Member, Pipeline, ShellWord, Simple};
 
 /// The statuses of a program that wrote into a pipe that was no longer read, as with `| head`: of one that the signal
 /// ended, and of Python.

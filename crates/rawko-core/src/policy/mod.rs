@@ -14,7 +14,9 @@ mod tools;
 
 pub use address::{address_is_granted, is_public};
 pub use bash::{BashFilterError, bash_permission, named_directories, validate_filter};
-pub(crate) use bash::{effect_of_redirection, effect_of_words, keeps_output, writes_its_words};
+pub(crate) use bash::{
+    effect_of_redirection, effect_of_words, keeps_output, parse_script, script, writes_its_words,
+};
 pub use call::{BASH, CallContext, call_permission};
 pub(crate) use mcp::entry_covers;
 pub use mcp::{MCP_CALL, MCP_PREFIX, TOOL_SEARCH, is_mcp_tool, resolve_mcp_call, search_tools};

@@ -1,10 +1,10 @@
 //! Shell builtins. Some change what later commands mean: no list grants those.
 
 use super::denial::PolicyResult;
+use super::parser::is_name;
+use super::script::{ShellWord, WordKind};
 use super::tables::FilterTables;
 use super::write_places::WritePlaces;
-use crate::shell::is_name;
-use crate::shell::{ShellWord, WordKind};
 
 /// Whether a builtin is allowed; `None` where `name` is none or does no harm.
 pub(super) fn judge(

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use super::SHOWN;
 use super::denial::PolicyResult;
+use super::script::{Flow, ParsedScript, ShellWord, Simple};
 use super::write_places::WritePlaces;
-use crate::shell::{Flow, ParsedScript, ShellWord, Simple};
 use crate::text::truncate;
 
 /// Most directories that [`visited`] names.

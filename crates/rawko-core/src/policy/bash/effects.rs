@@ -6,10 +6,10 @@ use std::sync::LazyLock;
 
 use serde::Deserialize;
 
+use super::script::{Redirection, RedirectionEffect, ShellWord};
 use super::write_places::WritePlaces;
 use super::{find, programs, tables};
 use crate::facts::CommandEffect;
-use crate::shell::{Redirection, RedirectionEffect, ShellWord};
 
 /// Options by which `sed` and `perl` write the files that they are given.
 const IN_PLACE: [&str; 2] = ["-i", "--in-place"];
@@ -150,7 +150,7 @@ fn source(arguments: &[ShellWord], effects: &Effects) -> CommandEffect {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::shell::parse;
+    use crate::policy::bash::parser::parse;
 
     #[track_caller]
     fn check(command: &str, expected: CommandEffect) {

@@ -3,9 +3,9 @@
 use super::denial::{Denial, PolicyResult};
 use super::judge::FilterContext;
 use super::options::{could_be_option, not_granted};
+use super::script::{ShellWord, WordKind};
 use super::tables::FilterTables;
 use super::write_places::WritePlaces;
-use crate::shell::{ShellWord, WordKind};
 
 /// The mark that becomes a file's name.
 const FOUND: &str = "{}";

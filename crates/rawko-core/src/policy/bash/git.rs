@@ -5,8 +5,8 @@ use super::denial::{Denial, PolicyResult};
 use super::directory::ProjectRoot;
 use super::git_remote;
 use super::options::{could_be_option, literal, not_granted};
+use super::script::ShellWord;
 use super::tables::{FilterTables, GitLetters, GitTable};
-use crate::shell::ShellWord;
 use crate::text::truncate;
 
 const ONLY_SUBMODULE_STATUS: &str = "only `git submodule status` is granted: the others start programs.";

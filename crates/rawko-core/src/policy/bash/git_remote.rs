@@ -6,7 +6,7 @@
 
 use super::SHOWN;
 use super::denial::{Denial, PolicyResult};
-use crate::shell::ShellWord;
+use super::script::ShellWord;
 use crate::text::truncate;
 
 /// Names that remotes usually have.

@@ -5,19 +5,19 @@ use std::collections::BTreeSet;
 use super::SHOWN;
 use super::allowlist::Allowlist;
 use super::builtins;
+use super::calculation::{compared, integers};
 use super::denial::{Denial, PolicyResult};
 use super::directory::{Directory, ProjectRoot, cd_arguments};
 use super::find;
 use super::git;
 use super::options::NOT_GRANTED;
 use super::programs;
+use super::script::{
+    Assignment, LoopVariable, ParsedScript, Redirection, RedirectionEffect, ShellWord, Unfollowed, WordKind,
+};
 use super::tables::FilterTables;
 use super::wrappers;
 use super::write_places::WritePlaces;
-use crate::shell::{
-    Assignment, LoopVariable, ParsedScript, Redirection, RedirectionEffect, ShellWord, Unfollowed, WordKind,
-};
-use crate::shell::{compared, integers};
 use crate::text::truncate;
 
 /// Directories whose programs may be named by path, if their names are listed.

@@ -6,6 +6,8 @@
 
 mod allowlist;
 mod builtins;
+mod calculation;
+mod compound;
 mod denial;
 mod directory;
 mod effects;
@@ -14,10 +16,15 @@ mod git;
 mod git_remote;
 mod judge;
 mod options;
+mod parser;
 mod programs;
+mod reader;
+mod redirect;
 mod removal;
+pub(crate) mod script;
 mod stream_editors;
 mod tables;
+mod words;
 mod wrappers;
 mod write_places;
 
@@ -30,15 +37,16 @@ use regex::{Regex, RegexBuilder};
 
 use crate::agent::BashFilter;
 use crate::policy::Permission;
-use crate::shell::{self, ParsedScript, Redirection, Simple};
 use crate::text::truncate;
 pub(crate) use effects::{effect_of_redirection, effect_of_words, keeps_output, writes_its_words};
+pub(crate) use parser::parse as parse_script;
 
 use allowlist::{Allowlist, ListPlace};
 use denial::{Denial, Lift};
 use directory::ProjectRoot;
 use judge::FilterContext;
-use write_places::{WritePlaces, goes_to_protected};
+use script::{ParsedScript, Redirection, Simple};
+use write_places::WritePlaces;
 
 /// Bytes that one compiled pattern may take.
 const PATTERN_BYTES: usize = 1024 * 1024;
@@ -141,7 +149,7 @@ pub(super) fn permission(rules: BashRules<'_>, command: &str) -> Permission {
     }
     // The first list decides where several do: the others only take away.
     let first = lists.first().map(|list| list.place.rule());
-    if let Err(why) = shell::check_size(command) {
+    if let Err(why) = parser::check_size(command) {
         return not_judged(first, &why);
     }
     let patterns: Result<Vec<Regex>, BashFilterError> = blocked_patterns.iter().map(|p| compile(p)).collect();
@@ -152,7 +160,7 @@ pub(super) fn permission(rules: BashRules<'_>, command: &str) -> Permission {
     if let Some(pattern) = patterns.iter().find(|p| p.is_match(command)) {
         return blocked(pattern, command, rules.agent);
     }
-    let script = match shell::parse(command) {
+    let script = match parser::parse(command) {
         Ok(script) => script,
         Err(why) => return not_judged(first, &why),
     };
@@ -167,7 +175,7 @@ pub(super) fn permission(rules: BashRules<'_>, command: &str) -> Permission {
     let is_moved = script.with_heredocs().any(|part| part.commands.iter().any(Simple::changes_directory));
     let writable = if rules.is_confined {
         let mut commands = script.with_heredocs().flat_map(|part| &part.commands);
-        let is_in_protected = commands.any(goes_to_protected);
+        let is_in_protected = commands.any(Simple::goes_to_protected);
         WritePlaces::new(&rules, &project, is_moved).in_protected(is_in_protected)
     } else {
         WritePlaces::none()
@@ -190,7 +198,7 @@ fn denied_removal(rules: &BashRules<'_>, project: &ProjectRoot<'_>, command: &st
     if rules.writable.is_empty() {
         return None;
     }
-    let script = shell::parse(command).ok()?;
+    let script = parser::parse(command).ok()?;
     let tables = tables::tables()?;
     let places = WritePlaces::new(rules, project, true);
     let Denial { why, lift } =
@@ -221,7 +229,7 @@ pub fn named_directories(
     command: &str,
     is_directory: &dyn Fn(&str) -> bool,
 ) -> Result<BTreeSet<String>, String> {
-    let script = shell::parse(command)?;
+    let script = parser::parse(command)?;
     let places: BTreeSet<String> =
         script.with_heredocs().flat_map(|part| directory::visited(part, is_directory)).collect();
     if places.len() > directory::MAX_VISITED {

@@ -4,8 +4,8 @@ use serde::Deserialize;
 
 use super::SHOWN;
 use super::denial::{Denial, PolicyResult};
+use super::script::{ShellWord, WordKind};
 use super::write_places::WritePlaces;
-use crate::shell::{ShellWord, WordKind};
 use crate::text::truncate;
 
 /// The options of a program that may be used. All others are refused, abbreviations of long ones included.

@@ -2,10 +2,10 @@
 
 use super::denial::{Denial, PolicyResult};
 use super::options::{ProgramOptions, not_granted};
+use super::script::{ShellWord, WordKind};
 use super::stream_editors;
 use super::tables::{FilterTables, OptionRule};
 use super::write_places::WritePlaces;
-use crate::shell::{ShellWord, WordKind};
 
 /// Whether the options are allowed of a program that starts no other; `None` where there is no rule for it.
 pub(super) fn judge(

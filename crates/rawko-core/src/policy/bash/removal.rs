@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 use super::denial::Denial;
 use super::directory::{MAX_VISITED, cd_arguments, joined, names, target_of_cd};
+use super::script::{Flow, ParsedScript, ShellWord, WordKind};
 use super::tables::{FilterTables, OptionRule};
 use super::write_places::{WritePlaces, leads_to_protected};
-use crate::shell::{Flow, ParsedScript, ShellWord, WordKind};
 
 /// Programs whose operands are removed.
 const REMOVES: [&str; 4] = ["rm", "rmdir", "shred", "unlink"];

@@ -2,8 +2,8 @@
 
 use super::denial::PolicyResult;
 use super::options::ProgramOptions;
+use super::script::ShellWord;
 use super::write_places::WritePlaces;
-use crate::shell::ShellWord;
 
 const SED: &str = "this script is not known to only read. Use p, d, q, =, s///, y/// and addresses; \
                    to change files use Edit, if you have it.";

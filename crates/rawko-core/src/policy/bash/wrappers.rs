@@ -3,9 +3,9 @@
 use super::denial::{Denial, PolicyResult};
 use super::judge::FilterContext;
 use super::options::{ProgramOptions, not_granted};
+use super::parser::is_name;
+use super::script::{ShellWord, WordKind};
 use super::tables::OptionRule;
-use crate::shell::is_name;
-use crate::shell::{ShellWord, WordKind};
 
 /// Whether a wrapper is allowed; `None` where `name` is none.
 pub(super) fn judge(name: &str, arguments: &[ShellWord], rules: FilterContext<'_>) -> Option<PolicyResult> {

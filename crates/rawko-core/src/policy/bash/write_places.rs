@@ -3,9 +3,9 @@
 
 use super::denial::{Denial, Lift, PolicyResult};
 use super::directory::{ProjectRoot, names};
+use super::script::{ShellWord, WordKind};
 use super::{BashRules, SHOWN};
 use crate::policy::permissions::path_covers;
-use crate::shell::{ShellWord, Simple, WordKind};
 use crate::text::truncate;
 
 /// A folder of its own for every command in the sandbox.
@@ -177,11 +177,6 @@ fn below_here(path: &str) -> Option<Vec<&str>> {
 /// Whether a part of a pattern may become the name of a protected folder. Only a dot that is spelt out matches one.
 fn may_be_protected(part: &str) -> bool {
     is_protected(part) || (part.starts_with('.') && part.contains(['*', '?', '[', '{']))
-}
-
-/// Whether a command changes to a protected folder.
-pub(super) fn goes_to_protected(simple: &Simple) -> bool {
-    simple.changes_directory() && simple.words.iter().filter_map(ShellWord::text).any(leads_to_protected)
 }
 
 /// Whether a path leads through a protected folder.

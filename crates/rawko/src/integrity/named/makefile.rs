@@ -2,10 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use rawko_core::shell::is_name;
-
 use super::joined;
-use super::shell::substituted;
+use super::shell::{is_name, substituted};
 
 /// Makefiles, in the order in which make looks for them.
 const MAKEFILES: &[&str] = &["GNUmakefile", "makefile", "Makefile"];
@@ -101,10 +99,8 @@ impl Makefile {
     }
 
     fn command(&self, text: &str) -> String {
-        // `$$` is a dollar of the shell, and `$<` no redirection.
-        substituted(text.trim().trim_start_matches(['@', '-', '+']), &self.variables)
-            .replace("$<", "$^")
-            .replace("$$", "$")
+        // `$$` is a dollar of the shell.
+        substituted(text.trim().trim_start_matches(['@', '-', '+']), &self.variables).replace("$$", "$")
     }
 }
 

@@ -174,7 +174,7 @@ fn is_constant(word: &str) -> bool {
 }
 
 /// The variable that an operand of `-eq` and its like names, if it is an integer provided that the variable is.
-pub(crate) fn compared(word: &ShellWord) -> Option<PlainConstruct> {
+pub(super) fn compared(word: &ShellWord) -> Option<PlainConstruct> {
     match &word.kind {
         WordKind::Literal(text) if is_integer(text) => Some(PlainConstruct::default()),
         WordKind::Literal(text) => {
@@ -207,7 +207,7 @@ pub(super) fn are_integers(words: &[ShellWord]) -> bool {
 }
 
 /// The variables that are integers wherever `script` sets them.
-pub(crate) fn integers(script: &ParsedScript) -> BTreeSet<&str> {
+pub(super) fn integers(script: &ParsedScript) -> BTreeSet<&str> {
     let mut found: BTreeMap<&str, bool> = BTreeMap::new();
     let mut set = |name, is_integer| *found.entry(name).or_insert(true) &= is_integer;
     for part in script.with_heredocs() {

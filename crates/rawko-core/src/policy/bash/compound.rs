@@ -104,7 +104,7 @@ impl Parser<'_> {
             }
         }
         let is_integer = keyword == "for" && are_integers(&words);
-        self.script.loop_variables.push(LoopVariable { name, words, is_integer });
+        self.script.loop_variables.push(LoopVariable { name, is_integer });
         self.accept(";");
         self.expect("do")?;
         self.body("done").map(drop)
@@ -200,8 +200,7 @@ impl Parser<'_> {
     }
 
     /// `NAME=(…)`.
-    pub(super) fn array(&mut self) -> Result<Vec<ShellWord>> {
-        let mut words = Vec::new();
+    pub(super) fn array(&mut self) -> Result<()> {
         let at = self.script.unfollowed.len();
         self.unfollowed_but("a list in a variable", Some(PlainConstruct::default()));
         let begin = self.at;
@@ -215,7 +214,7 @@ impl Parser<'_> {
             if self.peek() == Some('[') {
                 self.script.unfollowed[at].plain = None;
             }
-            words.push(self.word()?.word);
+            self.word()?;
         }
         // There bash 5.2 takes an escaped character as syntax, gives up at the end of the line, and runs the next one.
         if self.in_substitution && self.text.get(begin..self.at).unwrap_or_default().contains(&'\\') {
@@ -223,7 +222,7 @@ impl Parser<'_> {
         }
         // The word goes on: in `a=()# x` nothing is a comment, and `x` is run.
         match self.peek() {
-            None | Some(' ' | '\t' | '\n' | '|' | '&' | ';' | '(' | ')' | '<' | '>') => Ok(words),
+            None | Some(' ' | '\t' | '\n' | '|' | '&' | ';' | '(' | ')' | '<' | '>') => Ok(()),
             Some(_) => self.fail("text directly after the list of a variable"),
         }
     }

@@ -5,30 +5,30 @@
 
 use std::ops::Range;
 
+use super::write_places::leads_to_protected;
+
 /// Everything that `bash -c` would do with a command.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct ParsedScript {
+pub(crate) struct ParsedScript {
     /// Every simple command, wherever it is, in the order of the text.
-    pub commands: Vec<Simple>,
+    pub(crate) commands: Vec<Simple>,
     /// How the commands are joined. What runs in substitutions is not part of it.
     pub(crate) list: CommandList,
     /// Redirections of groups, loops and other compounds.
-    pub redirections: Vec<Redirection>,
+    pub(crate) redirections: Vec<Redirection>,
     /// Variables that loops set.
-    pub loop_variables: Vec<LoopVariable>,
+    pub(crate) loop_variables: Vec<LoopVariable>,
     /// Lists of commands joined by `&&` and `||`, to number them.
     pub(crate) lists: usize,
     /// Constructs whose effect is not followed here.
     pub(crate) unfollowed: Vec<Unfollowed>,
-    /// The texts of here-documents.
-    pub heredocs: Vec<String>,
     /// What substitutions in here-documents run. It is not among the commands above: a here-document with one is unfollowed.
     pub(crate) in_heredocs: Vec<ParsedScript>,
 }
 
 impl ParsedScript {
     /// This script, and those in its here-documents. There are no more below: a here-document in one is not understood.
-    pub fn with_heredocs(&self) -> impl Iterator<Item = &Self> {
+    pub(crate) fn with_heredocs(&self) -> impl Iterator<Item = &Self> {
         std::iter::once(self).chain(&self.in_heredocs)
     }
 }
@@ -62,11 +62,8 @@ impl PlainConstruct {
 
 /// A variable that a loop sets.
 #[derive(Debug, PartialEq, Eq)]
-pub struct LoopVariable {
-    /// Its name.
-    pub name: String,
-    /// What it is set to, one after the other.
-    pub words: Vec<ShellWord>,
+pub(crate) struct LoopVariable {
+    pub(crate) name: String,
     /// It is an integer every time.
     pub(crate) is_integer: bool,
 }
@@ -120,10 +117,9 @@ pub(crate) enum Member {
 }
 
 /// Whether a command runs, and whether it runs in the shell itself: what `cd` needs to know.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     /// It runs in the shell itself, if every `cd` before it succeeds.
-    #[default]
     Straight,
     /// It runs in the shell itself, if what comes before it in a list joined by `&&` succeeds. Lists have different
     /// numbers.
@@ -133,24 +129,25 @@ pub(crate) enum Flow {
 }
 
 /// A simple command.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct Simple {
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Simple {
     pub(crate) flow: Flow,
     /// It is all that comes after `cd … ||`.
     pub(crate) follows_failed_cd: bool,
-    /// It runs in a substitution: another command takes what it prints.
-    pub is_substituted: bool,
-    /// The simple commands after it in its pipeline, by their places.
-    pub pipes_into: Vec<usize>,
     /// `NAME=value` before the command, or alone.
-    pub assignments: Vec<Assignment>,
+    pub(crate) assignments: Vec<Assignment>,
     /// Its name and arguments. Empty for assignments alone.
-    pub words: Vec<ShellWord>,
+    pub(crate) words: Vec<ShellWord>,
     /// Its redirections.
-    pub redirections: Vec<Redirection>,
+    pub(crate) redirections: Vec<Redirection>,
 }
 
 impl Simple {
+    pub(crate) fn new(flow: Flow) -> Self {
+        let (assignments, words, redirections) = (Vec::new(), Vec::new(), Vec::new());
+        Self { flow, follows_failed_cd: false, assignments, words, redirections }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.assignments.is_empty() && self.words.is_empty() && self.redirections.is_empty()
     }
@@ -158,6 +155,11 @@ impl Simple {
     /// Whether `cd` is among its words, which is the case for every change of directory that passes.
     pub(crate) fn changes_directory(&self) -> bool {
         self.words.iter().any(|word| word.text() == Some("cd"))
+    }
+
+    /// Whether it changes to a protected folder.
+    pub(crate) fn goes_to_protected(&self) -> bool {
+        self.changes_directory() && self.words.iter().filter_map(ShellWord::text).any(leads_to_protected)
     }
 
     /// Whether it is nothing but a `cd` that runs for certain. What else could keep it from running (a file that
@@ -178,31 +180,26 @@ impl Simple {
 
 /// One assignment.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Assignment {
-    /// The variable.
-    pub name: String,
+pub(crate) struct Assignment {
+    pub(crate) name: String,
     /// The whole of it, for patterns.
-    pub shown: String,
-    /// The words of `NAME=(…)`.
-    pub list: Vec<ShellWord>,
+    pub(crate) shown: String,
     /// Its value is an integer.
     pub(crate) is_integer: bool,
 }
 
 /// One redirection.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Redirection {
+pub(crate) struct Redirection {
     /// With the descriptor in front, e.g. `2>>`.
-    pub operator: String,
-    /// What it does.
-    pub effect: RedirectionEffect,
-    /// The file, the descriptor or the text.
-    pub target: ShellWord,
+    pub(crate) operator: String,
+    pub(crate) effect: RedirectionEffect,
+    pub(crate) target: ShellWord,
 }
 
 /// What a redirection does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RedirectionEffect {
+pub(crate) enum RedirectionEffect {
     /// Opens a file for reading.
     Reads,
     /// Opens a file for writing.
@@ -213,16 +210,15 @@ pub enum RedirectionEffect {
 
 /// A word after quote removal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ShellWord {
+pub(crate) struct ShellWord {
     /// As it is matched by patterns and shown: quotes removed, expansions as they are spelt.
-    pub shown: String,
-    /// What is known of it.
-    pub kind: WordKind,
+    pub(crate) shown: String,
+    pub(crate) kind: WordKind,
 }
 
 /// What is known of a word before the command runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum WordKind {
+pub(crate) enum WordKind {
     /// Exactly this.
     Literal(String),
     /// One or several words that begin with this, which is not empty.
@@ -242,8 +238,7 @@ impl ShellWord {
     }
 
     /// Its text, if that is known.
-    #[must_use]
-    pub fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<&str> {
         match &self.kind {
             WordKind::Literal(text) => Some(text),
             WordKind::Begins(_) | WordKind::FileNames(_) | WordKind::One | WordKind::Many => None,

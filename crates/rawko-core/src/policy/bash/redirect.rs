@@ -107,18 +107,17 @@ impl Parser<'_> {
             let line = if heredoc.is_quoted { self.skip_line() } else { self.skip_joined_line() };
             let bare = if heredoc.strips_tabs { line.trim_start_matches('\t') } else { &line };
             if bare == heredoc.end {
-                if !heredoc.is_quoted {
-                    self.heredoc_text(&body);
-                }
-                self.script.heredocs.push(body);
+                self.heredoc_text(&body);
                 return Ok(());
             }
             // Inside a substitution bash also takes `EOF)` and `EOF; ls)` for the end, and runs the rest.
             if self.in_substitution && bare.starts_with(&heredoc.end) {
                 return self.fail("a line of a here-document that begins like its end");
             }
-            body.push_str(bare);
-            body.push('\n');
+            if !heredoc.is_quoted {
+                body.push_str(bare);
+                body.push('\n');
+            }
         }
         self.fail("a here-document without its end")
     }

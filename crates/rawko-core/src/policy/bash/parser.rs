@@ -16,7 +16,7 @@ const MAX_LENGTH: usize = 100_000;
 const MAX_DEPTH: usize = 24;
 
 /// A part of a command, or why it cannot be understood.
-pub(super) type Result<T> = std::result::Result<T, String>;
+pub(crate) type Result<T> = std::result::Result<T, String>;
 
 /// Words that are syntax where a command may begin.
 const RESERVED: [&str; 22] = [
@@ -25,7 +25,7 @@ const RESERVED: [&str; 22] = [
 ];
 
 /// Whether `command` can be looked at at all.
-pub(crate) fn check_size(command: &str) -> Result<()> {
+pub(super) fn check_size(command: &str) -> Result<()> {
     if command.len() > MAX_LENGTH {
         return Err(format!("it is longer than {MAX_LENGTH} bytes"));
     }
@@ -36,10 +36,7 @@ pub(crate) fn check_size(command: &str) -> Result<()> {
 }
 
 /// Takes `command` apart.
-///
-/// # Errors
-/// What of it is not understood, in words.
-pub fn parse(command: &str) -> std::result::Result<ParsedScript, String> {
+pub(crate) fn parse(command: &str) -> Result<ParsedScript> {
     check_size(command)?;
     let mut script = ParsedScript::default();
     Parser::new(command, &mut script, 0).whole()?;
@@ -238,14 +235,6 @@ impl<'s> Parser<'s> {
         if negated || members.len() > 1 {
             self.unsure_since(first);
         }
-        let simple = |member: &Member| match member {
-            Member::Simple(place) => Some(*place),
-            Member::Group(_) | Member::Other(_) => None,
-        };
-        let places: Vec<usize> = members.iter().filter_map(simple).collect();
-        for (at, place) in places.iter().enumerate() {
-            self.script.commands[*place].pipes_into = places[at + 1..].to_vec();
-        }
         Ok(Pipeline { is_negated: negated, members })
     }
 
@@ -326,7 +315,7 @@ impl<'s> Parser<'s> {
 
     fn simple(&mut self) -> Result<Member> {
         let first = self.script.commands.len();
-        let mut simple = Simple { flow: self.flow, ..Simple::default() };
+        let mut simple = Simple::new(self.flow);
         loop {
             self.skip_blanks();
             if let Some(redirection) = self.redirection()? {
@@ -349,9 +338,11 @@ impl<'s> Parser<'s> {
             match spelt.assigns {
                 Some(name) if simple.words.is_empty() => {
                     let is_list = self.peek() == Some('(');
-                    let list = if is_list { self.array()? } else { Vec::new() };
+                    if is_list {
+                        self.array()?;
+                    }
                     let is_integer = spelt.assigns_integer && !is_list;
-                    simple.assignments.push(Assignment { name, shown: spelt.word.shown, list, is_integer });
+                    simple.assignments.push(Assignment { name, shown: spelt.word.shown, is_integer });
                 }
                 _ if spelt.assigns_element && simple.words.is_empty() => {
                     self.unfollowed("an assignment to an element");
@@ -369,8 +360,7 @@ impl<'s> Parser<'s> {
 }
 
 /// Whether it is a name that a variable can have.
-#[must_use]
-pub fn is_name(text: &str) -> bool {
+pub(super) fn is_name(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_')
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')

@@ -111,7 +111,7 @@ pub(super) struct Spelt {
 impl Parser<'_> {
     /// Reads the word that begins here. There must be one.
     pub(super) fn word(&mut self) -> Result<Spelt> {
-        let (start, first) = (self.position(), self.script.commands.len());
+        let start = self.position();
         let mut draft = WordBuilder::default();
         if self.peek() == Some('~') {
             self.next();
@@ -166,10 +166,6 @@ impl Parser<'_> {
         }
         if self.position() == start {
             return self.fail("a word was expected");
-        }
-        // Commands in a word are substitutions.
-        for command in &mut self.script.commands[first..] {
-            command.is_substituted = true;
         }
         let bare = &draft.prefix.as_ref().unwrap_or(&draft.known)[..];
         let bare = draft.quoted_from.map_or(bare, |end| bare.get(..end).unwrap_or(bare));
