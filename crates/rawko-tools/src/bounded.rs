@@ -1,4 +1,4 @@
-//! Runs a program with a deadline: for programs that rawko itself needs, like git. The commands of agents are started
+//! Runs a program, with a deadline where one is given: for programs that rawko itself needs, like git. The commands of agents are started
 //! in `process`.
 
 use std::fs::File;
@@ -23,11 +23,27 @@ pub(crate) fn output_within(
     let until = time.map(|time| Instant::now() + time);
     let mut child = command.spawn()?;
     let read = read_output(&mut child, until, most);
-    if !matches!(read, Ok(Some(_))) {
+    let status = if matches!(read, Ok(Some(_))) { status_by(&mut child, until)? } else { None };
+    let Some(status) = status else {
         end(&mut child);
-    }
-    let status = child.wait()?;
+        child.wait()?;
+        return read.map(|_| None);
+    };
     Ok(read?.map(|answer| (status, answer)))
+}
+
+/// How it ended; `None` when time is up: it may have closed its output and go on.
+fn status_by(child: &mut Child, until: Option<Instant>) -> io::Result<Option<ExitStatus>> {
+    let Some(until) = until else { return child.wait().map(Some) };
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= until {
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 fn end(child: &mut Child) {
@@ -103,6 +119,8 @@ mod tests {
         let started = Instant::now();
         let mut command = shell("sleep 600 & sleep 600");
         assert!(output_within(&mut command, Some(Duration::from_millis(50)), 1).unwrap().is_none());
+        let mut silent = shell("exec >&-; sleep 600");
+        assert!(output_within(&mut silent, Some(Duration::from_millis(50)), 1).unwrap().is_none());
         assert!(started.elapsed() < Duration::from_secs(60));
         let error = output_within(&mut shell("head -c 10 /dev/zero; sleep 600"), None, 5);
         assert!(error.unwrap_err().to_string().contains("longer than"));

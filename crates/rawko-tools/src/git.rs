@@ -32,11 +32,12 @@ const UNATTENDED_SETTINGS: [&str; 6] = [
 ];
 
 /// Older versions of git ignore some of these; newer ones need them.
-const UNATTENDED: [(&str, &str); 9] = [
+const UNATTENDED: [(&str, &str); 10] = [
     ("LC_ALL", "C"),
     ("GIT_ASKPASS", "/bin/false"),
     ("GIT_ATTR_NOSYSTEM", "1"),
     ("GIT_LITERAL_PATHSPECS", "1"),
+    ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_NO_REPLACE_OBJECTS", "1"),
     ("GIT_PAGER", "cat"),
     ("GIT_TERMINAL_PROMPT", "0"),
@@ -51,6 +52,24 @@ const ALONE: [(&str, &str); 6] = [
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_CONFIG_SYSTEM", "/dev/null"),
     ("GIT_TRACE2", "0"),
+];
+
+/// The variables that say which repository is meant, as `git rev-parse --local-env-vars` lists them, without settings: those may
+/// hold the user's login.
+const OF_A_REPOSITORY: [&str; 13] = [
+    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
+    "GIT_COMMON_DIR",
+    "GIT_DIR",
+    "GIT_GRAFT_FILE",
+    "GIT_IMPLICIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_NAMESPACE",
+    "GIT_NO_REPLACE_OBJECTS",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+    "GIT_REPLACE_REF_BASE",
+    "GIT_SHALLOW_FILE",
+    "GIT_WORK_TREE",
 ];
 
 /// Most bytes of an answer.
@@ -92,36 +111,26 @@ impl Git {
     #[must_use]
     pub fn alone(program: &Path) -> Self {
         let mut git = Self::new(program);
-        git.command.env_clear().envs(ALONE).current_dir("/");
-        git.no_programs().settings(["protocol.allow=never", "safe.bareRepository=explicit"]).unattended()
+        git.command.env_clear().current_dir("/");
+        let git = git.settings(["protocol.allow=never", "safe.bareRepository=explicit"]).unattended();
+        git.envs(ALONE)
     }
 
     /// With the user's settings and ways to log in, whatever repository the environment names. Hooks and watchers are not
     /// run.
     #[must_use]
     pub fn as_user(program: &Path) -> Self {
-        let mut git = Self::new(program);
-        let is_login = |name: &[u8]| name.starts_with(b"GIT_SSH") || name == b"GIT_ASKPASS";
-        for (name, _) in std::env::vars_os() {
-            let bytes = name.as_encoded_bytes();
-            if bytes.starts_with(b"GIT_") && !is_login(bytes) {
-                git.command.env_remove(name);
-            }
-        }
-        git.no_programs()
+        OF_A_REPOSITORY.iter().fold(Self::new(program), |git, name| git.without_env(name))
     }
 
     fn new(program: &Path) -> Self {
-        Self {
+        let git = Self {
             command: Command::new(program),
             input: Ok(Stdio::null()),
             time: None,
             failed: Box::new(std::convert::identity),
-        }
-    }
-
-    fn no_programs(self) -> Self {
-        self.env("GIT_NO_LAZY_FETCH", "1").settings(NO_PROGRAMS)
+        };
+        git.settings(NO_PROGRAMS)
     }
 
     /// Turns what goes wrong into an error of the caller's.
@@ -133,11 +142,12 @@ impl Git {
 }
 
 impl<E> Git<E> {
-    /// For a process at which no person looks: no prompt, messages in English, no way to log in that the environment names,
+    /// For a process at which no person looks: no prompt, messages in English, nothing that the environment says to git,
     /// nothing done besides what is asked. Ctrl-C at the terminal does not end it: it leads a process group.
     #[must_use]
     pub fn unattended(mut self) -> Self {
-        for name in ["GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT"] {
+        for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_"))
+        {
             self.command.env_remove(name);
         }
         self.command.envs(UNATTENDED).process_group(0).arg("--no-pager");
@@ -282,6 +292,18 @@ impl<E> Git<E> {
         Ok(String::from_utf8_lossy(&self.answer()?).trim().to_owned())
     }
 
+    /// Asks for an answer that is never empty, and gives it as text without space around it.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer), or if the answer is empty.
+    pub fn line(mut self) -> Result<String, E> {
+        let answer = self.ask().and_then(|answer| match String::from_utf8_lossy(&answer).trim() {
+            "" => Err(GitError::Refused("the answer is empty".to_owned())),
+            line => Ok(line.to_owned()),
+        });
+        answer.map_err(self.failed)
+    }
+
     /// Asks, and gives the answer; `None` where git refuses.
     ///
     /// # Errors
@@ -369,6 +391,14 @@ mod tests {
         check("echo asked", |git| git.not_asked(GitError::Refused("no".to_owned())).input(b""), Err("no"));
         let error = Git::alone(Path::new("/nowhere/git")).text().unwrap_err().to_string();
         assert!(error.starts_with("/nowhere/git could not be run: "), "{error}");
+    }
+
+    #[test]
+    fn an_answer_that_must_be_there_is_not_empty() {
+        let folder = tempfile::tempdir().unwrap();
+        let line = |script: &str| Git::alone(&program(folder.path(), script)).line();
+        assert_eq!(line("echo a").unwrap(), "a");
+        assert_eq!(line("echo").unwrap_err().to_string(), "the answer is empty");
     }
 
     #[test]

@@ -97,6 +97,8 @@ pub(super) fn list_settings(home: Option<&OsStr>, changeable: &[&Path]) -> Optio
 /// and does nothing else here.
 fn obeyed(top: &Path, folder: &Path) -> Vec<PathBuf> {
     let list = list_settings(std::env::var_os("HOME").as_deref(), &[top]);
+    let own = std::env::var_os("XDG_CONFIG_HOME");
+    let list = list.map(|git| git.envs(own.map(|own| ("XDG_CONFIG_HOME", own))));
     let list = list.map(|git| git.within(top).args(["--includes", "--show-origin", "--file"]));
     let Some(Ok(listed)) = list.map(|git| git.arg(folder.join("config")).answer()) else { return Vec::new() };
     let mut found = BTreeSet::new();

@@ -67,7 +67,7 @@ impl Objects<'_> {
             })
             .args(["commit-tree", &tree, "-F", "-"])
             .input(message.as_bytes())
-            .text()?;
+            .line()?;
         self.name(name, &commit, forget)?;
         Ok(commit)
     }
@@ -118,7 +118,7 @@ impl Objects<'_> {
             let update = ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
             in_project("keeps the files").args(update).input(&files).answer()?;
         }
-        ask("writes the tree").args(["write-tree"]).text()
+        ask("writes the tree").args(["write-tree"]).line()
     }
 
     /// Writes the tree of the index, but with other things at some paths.
@@ -138,7 +138,7 @@ impl Objects<'_> {
         }
         let ask = |doing| self.write(scratch, doing, objects).env("GIT_INDEX_FILE", index);
         ask("puts files aside").args(["update-index", "-z", "--index-info"]).input(&lines).answer()?;
-        ask("writes the tree").args(["write-tree"]).text()
+        ask("writes the tree").args(["write-tree"]).line()
     }
 
     /// Writes the tree `tree` into `scratch`, but with other things at some paths.

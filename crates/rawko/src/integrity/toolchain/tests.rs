@@ -79,7 +79,7 @@ fn check(change: impl FnOnce(&Scene), avoidable: &[&str], lasting: &[&str]) {
 }
 
 #[test]
-fn what_affects_checks_in_the_checks_is_seen() {
+fn what_affects_the_checks_is_seen() {
     check(|_| {}, &[], &[]);
     check(|scene| scene.program("early/python3"), &["python3 replaced by another program"], &[]);
     check(|scene| scene.write("bin/python3", "#!/bin/sh\nexit 0\n"), &[], &["bin/python3 changed"]);
