@@ -122,7 +122,7 @@ fn author(date: &str) -> [(&'static str, &str); 6] {
     ]
 }
 
-/// Git as the user has it: the files get into the commit as the user's filters have them, and the push logs in as the user does.
+/// Git as in the user's terminal: the user's filters write the files into the commit, and the push logs in as the user does.
 fn git(project: &Path, index: &Path, arguments: &[&str]) -> Result<Git<FleetError>, FleetError> {
     let asked = arguments.join(" ");
     let failed = move |error: GitError| FleetError::Git { arguments: asked, message: error.to_string() };
@@ -130,6 +130,6 @@ fn git(project: &Path, index: &Path, arguments: &[&str]) -> Result<Git<FleetErro
     let Some(program) = program else {
         return Err(failed(GitError::Refused("git is not installed".to_owned())));
     };
-    let git = Git::as_user(&program).within(project).index(index).env("GIT_TERMINAL_PROMPT", "0");
+    let git = Git::inheriting(&program).within(project).index(index).env("GIT_TERMINAL_PROMPT", "0");
     Ok(git.args(arguments).or(failed))
 }

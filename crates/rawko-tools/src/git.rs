@@ -1,10 +1,10 @@
 //! Git, as rawko itself asks it: the one place that starts it.
 //!
 //! The environment can name another repository than the one that is meant, and a repository names programs for git to run:
-//! hooks, a watcher, helpers. So there are two ways to ask. *Alone*: with an environment and settings of its own, nothing of
-//! the user's and nothing of the network. *As the user*: with the user's settings and ways to log in. Neither runs hooks or
-//! a watcher, and neither is about a repository that a variable names. What else a repository can name (filters above all)
-//! is the caller's to switch off or not to ask for.
+//! hooks, a watcher, helpers. So there are three ways to ask, none of which runs hooks or a watcher. *Alone*: with an environment
+//! and settings of its own, nothing of the user's and nothing of the network. *As the user*: with the user's settings and ways to
+//! log in, about no repository that a variable names, and fetching nothing unasked. *Inheriting*: with the whole environment, as
+//! in the user's terminal. What else a repository can name (filters above all) is the caller's to switch off or not to ask for.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -32,12 +32,11 @@ const UNATTENDED_SETTINGS: [&str; 6] = [
 ];
 
 /// Older versions of git ignore some of these; newer ones need them.
-const UNATTENDED: [(&str, &str); 10] = [
+const UNATTENDED: [(&str, &str); 9] = [
     ("LC_ALL", "C"),
     ("GIT_ASKPASS", "/bin/false"),
     ("GIT_ATTR_NOSYSTEM", "1"),
     ("GIT_LITERAL_PATHSPECS", "1"),
-    ("GIT_NO_LAZY_FETCH", "1"),
     ("GIT_NO_REPLACE_OBJECTS", "1"),
     ("GIT_PAGER", "cat"),
     ("GIT_TERMINAL_PROMPT", "0"),
@@ -52,24 +51,6 @@ const ALONE: [(&str, &str); 6] = [
     ("GIT_CONFIG_NOSYSTEM", "1"),
     ("GIT_CONFIG_SYSTEM", "/dev/null"),
     ("GIT_TRACE2", "0"),
-];
-
-/// The variables that say which repository is meant, as `git rev-parse --local-env-vars` lists them, without settings: those may
-/// hold the user's login.
-const OF_A_REPOSITORY: [&str; 13] = [
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES",
-    "GIT_COMMON_DIR",
-    "GIT_DIR",
-    "GIT_GRAFT_FILE",
-    "GIT_IMPLICIT_WORK_TREE",
-    "GIT_INDEX_FILE",
-    "GIT_NAMESPACE",
-    "GIT_NO_REPLACE_OBJECTS",
-    "GIT_OBJECT_DIRECTORY",
-    "GIT_PREFIX",
-    "GIT_REPLACE_REF_BASE",
-    "GIT_SHALLOW_FILE",
-    "GIT_WORK_TREE",
 ];
 
 /// Most bytes of an answer.
@@ -111,26 +92,42 @@ impl Git {
     #[must_use]
     pub fn alone(program: &Path) -> Self {
         let mut git = Self::new(program);
-        git.command.env_clear().current_dir("/");
-        let git = git.settings(["protocol.allow=never", "safe.bareRepository=explicit"]).unattended();
-        git.envs(ALONE)
+        git.command.env_clear().envs(ALONE).current_dir("/");
+        git.no_programs().settings(["protocol.allow=never", "safe.bareRepository=explicit"]).unattended()
     }
 
     /// With the user's settings and ways to log in, whatever repository the environment names. Hooks and watchers are not
     /// run.
     #[must_use]
     pub fn as_user(program: &Path) -> Self {
-        OF_A_REPOSITORY.iter().fold(Self::new(program), |git, name| git.without_env(name))
+        let mut git = Self::new(program);
+        let is_login = |name: &[u8]| name.starts_with(b"GIT_SSH") || name == b"GIT_ASKPASS";
+        for (name, _) in std::env::vars_os() {
+            let bytes = name.as_encoded_bytes();
+            if bytes.starts_with(b"GIT_") && !is_login(bytes) {
+                git.command.env_remove(name);
+            }
+        }
+        git.no_programs()
+    }
+
+    /// With the whole environment: a variable may name the repository or log in, and a partial clone fetches what it lacks.
+    #[must_use]
+    pub fn inheriting(program: &Path) -> Self {
+        Self::new(program).settings(NO_PROGRAMS)
     }
 
     fn new(program: &Path) -> Self {
-        let git = Self {
+        Self {
             command: Command::new(program),
             input: Ok(Stdio::null()),
             time: None,
             failed: Box::new(std::convert::identity),
-        };
-        git.settings(NO_PROGRAMS)
+        }
+    }
+
+    fn no_programs(self) -> Self {
+        self.env("GIT_NO_LAZY_FETCH", "1").settings(NO_PROGRAMS)
     }
 
     /// Turns what goes wrong into an error of the caller's.
@@ -142,12 +139,11 @@ impl Git {
 }
 
 impl<E> Git<E> {
-    /// For a process at which no person looks: no prompt, messages in English, nothing that the environment says to git,
+    /// For a process at which no person looks: no prompt, messages in English, no way to log in that the environment names,
     /// nothing done besides what is asked. Ctrl-C at the terminal does not end it: it leads a process group.
     #[must_use]
     pub fn unattended(mut self) -> Self {
-        for (name, _) in std::env::vars_os().filter(|(name, _)| name.as_encoded_bytes().starts_with(b"GIT_"))
-        {
+        for name in ["GIT_SSH", "GIT_SSH_COMMAND", "GIT_SSH_VARIANT"] {
             self.command.env_remove(name);
         }
         self.command.envs(UNATTENDED).process_group(0).arg("--no-pager");
@@ -399,6 +395,21 @@ mod tests {
         let line = |script: &str| Git::alone(&program(folder.path(), script)).line();
         assert_eq!(line("echo a").unwrap(), "a");
         assert_eq!(line("echo").unwrap_err().to_string(), "the answer is empty");
+    }
+
+    #[test]
+    fn no_way_runs_hooks_and_only_one_fetches_what_is_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let program = program(folder.path(), r#"echo "${GIT_NO_LAZY_FETCH:-fetches} $*""#);
+        let said = |git: Git| git.args(["push"]).text().unwrap();
+        for (git, fetches) in [
+            (Git::alone(&program), "1"),
+            (Git::as_user(&program), "1"),
+            (Git::inheriting(&program), "fetches"),
+        ] {
+            let said = said(git);
+            assert!(said.starts_with(fetches) && said.contains("core.hooksPath=/dev/null"), "{said}");
+        }
     }
 
     #[test]
