@@ -112,6 +112,7 @@ impl Git {
     }
 
     /// With the whole environment: a variable may name the repository or log in, and a partial clone fetches what it lacks.
+    /// Hooks and watchers are not run.
     #[must_use]
     pub fn inheriting(program: &Path) -> Self {
         Self::new(program).settings(NO_PROGRAMS)

@@ -1,6 +1,7 @@
 //! `--worktree`: a run in a work tree of git of its own.
 
 use std::path::PathBuf;
+use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::{Value, json};
@@ -175,6 +176,31 @@ fn nothing_of_the_repository_runs_for_a_tree() {
         assert!(!trial.outside().join(name).exists(), "{name}");
     }
     assert_eq!(std::fs::read_to_string(tree(&trial, "two").join("a.txt")).unwrap(), "a\n");
+}
+
+#[test]
+fn nothing_is_fetched_for_a_tree() {
+    let trial = committed(developer([]));
+    let fetched = trial.outside().join("fetched");
+    // The repository names a program that would fetch the file that it lacks.
+    for (name, value) in [
+        ("core.repositoryFormatVersion", "1"),
+        ("extensions.partialClone", "origin"),
+        ("remote.origin.promisor", "true"),
+        ("remote.origin.url", &format!("ext::touch {}", fetched.display())),
+        ("protocol.ext.allow", "always"),
+    ] {
+        trial.git(&["config", name, value]);
+    }
+    let blob = "78981922613b2afb6025042ff6bd878ac1994e85";
+    std::fs::remove_file(trial.project().join(".git/objects").join(&blob[..2]).join(&blob[2..])).unwrap();
+    let plain = Command::new("git").current_dir(trial.project()).args(["cat-file", "-p", blob]).output();
+    assert!(!plain.unwrap().status.success() && fetched.exists(), "git itself would fetch");
+    std::fs::remove_file(&fetched).unwrap();
+    let (code, _, err) = trial.ask(&["--worktree=four", "do it"]);
+    assert_ne!(code, Some(0), "{err}");
+    assert!(!fetched.exists(), "{err}");
+    assert!(err.contains("cannot make the work tree"), "{err}");
 }
 
 #[test]
