@@ -1,0 +1,1 @@
+//! rawko and the Agent Client Protocol: rawko as an agent of editors, and other agents in rawko's team.

@@ -1,0 +1,1 @@
+//! rawko as a server of the Model Context Protocol, over stdio and streamable HTTP.
