@@ -156,7 +156,7 @@ fn a_project_does_not_take_the_users_hooks_away() {
 fn the_users_own_settings_of_claude_count_if_the_user_says_so() {
     for says_so in [false, true] {
         let trial = Trial::new(writes()).user_config("/hooks/claudeSettings", json!(says_so));
-        let home = trial.home().join(".claude");
+        let home = trial.outside().join("home/.claude");
         std::fs::create_dir_all(&home).unwrap();
         let deny = json!({"PreToolUse": hook("Write", "echo no >&2; exit 2")});
         std::fs::write(home.join("settings.json"), settings(&deny)).unwrap();
