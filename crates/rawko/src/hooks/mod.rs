@@ -10,6 +10,7 @@ mod matcher;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use rawko_core::ErrorCode;
@@ -23,6 +24,8 @@ use serde_json::{Map, Value, json};
 use crate::config::LoadedHook;
 pub(crate) use matcher::HookMatcher;
 
+/// How long one hook of the run's end may take: the user waits for it.
+const AT_THE_END: Duration = Duration::from_secs(10);
 /// What the hooks' owner is called where commands are told apart.
 const OWNER: &str = "hooks";
 
@@ -250,7 +253,11 @@ impl Gates {
             let context = ToolContext { confinement, ..context.clone() };
             let input = format!("{}\n", self.input(event, fields.clone(), &context)).into_bytes();
             let variables = [("CLAUDE_PROJECT_DIR", context.root.display().to_string())];
-            let ended = self.process.run(&hook.command, input, &variables, &context, hook.timeout).await;
+            let timeout = match event {
+                HookEvent::SessionEnd => hook.timeout.min(AT_THE_END),
+                _ => hook.timeout,
+            };
+            let ended = self.process.run(&hook.command, input, &variables, &context, timeout).await;
             tracing::info!(event = event.as_str(), end = ?ended.end, "hook ended");
             reply.add(answer::read(event, &hook.command, &ended));
             reply.may_have_changed |= may_write;
@@ -289,7 +296,6 @@ fn read_only(context: &ToolContext) -> ToolContext {
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
-    use std::time::Duration;
 
     use super::*;
     use crate::config::Scope;
