@@ -1,7 +1,7 @@
 //! The setup of a run, fixed at its start: agents, models, limits, tools. The first event of the journal contains all
 //! of it, so that the state can be folded from the events alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -10,6 +10,7 @@ use crate::agent::{AgentConfig, Permissions};
 use crate::arbiter::Templates;
 use crate::attachment::Attachment;
 use crate::cost::Price;
+use crate::hook::HookEvent;
 use crate::hosted::HostedSearch;
 use crate::integrity::ChangedChecks;
 use crate::policy::{WEB_SEARCH, entry_covers, is_of_use, offered_tools, tool_permission};
@@ -55,6 +56,9 @@ pub struct Setup {
     /// The memory of earlier runs; absent if it is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemorySetup>,
+    /// The points of the run at which hooks are asked.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub hooks: BTreeSet<HookEvent>,
     /// Facts about the project, for the agents' system prompt.
     pub place: ProjectContext,
     /// What the user gave with the task.

@@ -11,6 +11,7 @@ use rawko_core::agent::Ask;
 use rawko_core::approval::Approval;
 use rawko_core::arbiter::DECIDE;
 use rawko_core::facts::{CommandRun, TreeInspection, Verification};
+use rawko_core::hook::{HookEvent, HookReply};
 use rawko_core::memory::Recalled;
 use rawko_core::message::{Content, Message, Role, StopReason};
 use rawko_core::request::Purpose;
@@ -43,6 +44,8 @@ fn everything(numbers: &mut Numbers) -> Setup {
         0 => None,
         some => Some(MemorySetup { inject: true, extract: Some(extract).filter(|_| some == 1) }),
     };
+    let hooks = [HookEvent::SessionStart, HookEvent::SubagentStop, HookEvent::Stop];
+    setup.hooks = hooks.into_iter().filter(|_| numbers.below(4) == 0).collect();
     setup.checkpoints = numbers.below(2) == 0;
     setup.verify = (numbers.below(3) > 0).then(|| VerifySetup {
         commands: vec!["true".into()],
@@ -170,6 +173,14 @@ fn answer(effect: &Effect, numbers: &mut Numbers) -> EffectAnswer {
             let tree = Some(format!("t{}", numbers.below(99)));
             let verification = Verification { runs: vec![run], tree, ..Verification::default() };
             EffectAnswer::VerificationFinished { verification }
+        }
+        Effect::RunHooks { .. } => {
+            let reply = match numbers.below(3) {
+                0 => HookReply::refusal("no"),
+                1 => HookReply { may_have_changed: true, ..HookReply::default() },
+                _ => HookReply::default(),
+            };
+            EffectAnswer::HooksAnswered { reply }
         }
         Effect::StartTimer { .. } => EffectAnswer::TimerFired,
         Effect::Abandon { .. } | Effect::Finish { .. } => unreachable!("{effect:?} has no answer"),

@@ -21,6 +21,7 @@ mod folder;
 mod git;
 mod glob;
 mod grep;
+mod hook;
 mod line_numbers;
 mod look_alike;
 mod miscopied;
@@ -52,6 +53,7 @@ pub use edit::edit_fault;
 pub use file_lock::{FileLock, FileLockError};
 pub use file_stamp::{FileId, FileStamp, file_id};
 pub use git::{Git, GitError};
+pub use hook::{EndedHook, HookEnd, HookProcess};
 pub use picture::picture;
 pub use process::{
     Survivor, command_mark, end_survivors, kill_all_now, looks_like_secret, settle, shell,

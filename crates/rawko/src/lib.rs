@@ -26,6 +26,7 @@
 //!
 //! - A tool of your own implements [`Tool`]; pass it to [`RawkoBuilder::tool`].
 //! - [`RawkoBuilder::on_approval`] asks a person for calls that are not granted, if `permissions.ask` says so.
+//! - [`RawkoBuilder::on_call`] sees every call before it is made, and may deny it.
 //! - A provider of your own implements [`Provider`]; pass it to [`RawkoBuilder::provider`].
 //! - With the feature `telemetry`, spans and metrics go to the collector that the environment or the configuration names;
 //!   [`Run::telemetry`] waits until they are sent.
@@ -46,6 +47,7 @@ mod elsewhere;
 mod error;
 mod evaluate;
 mod history;
+mod hooks;
 mod integrity;
 pub mod journal;
 mod mcp;
@@ -77,10 +79,12 @@ pub use history::fork::{Fork, ForkOptions, Stopped};
 pub use history::repair::repair;
 pub use history::replay::{Replay, ReplayCounts, ReplayDifference, replay, replay_with};
 pub use history::situations::situations;
+pub use hooks::{CallVerdict, GrantedCall};
 pub use mcp::{McpChange, McpCheck, McpHandle, McpState};
 pub use rawko_core::agent::{AgentConfig, Permissions};
 pub use rawko_core::approval::{Approval, ApprovalQuestion};
 pub use rawko_core::attachment::Attachment;
+pub use rawko_core::hook::{HookEvent, HookReply};
 pub use rawko_core::message::{Content, Image, Message, Role, StopReason, ToolCall};
 pub use rawko_core::note::Note;
 pub use rawko_core::request::{ModelRequest, Purpose, ToolChoice};

@@ -31,6 +31,7 @@ mod forks;
 mod found_checks;
 mod git_repositories;
 mod habits;
+mod hooks;
 mod hybrid;
 mod injection;
 mod integrity;

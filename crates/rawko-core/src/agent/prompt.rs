@@ -186,6 +186,20 @@ pub fn change(agent: &AgentSetup, patch: Option<&str>) -> String {
     }
 }
 
+/// What the user's hooks said about the task, as a section of a conversation's first message; empty if that is nothing.
+#[must_use]
+pub fn hooks(context: &[String]) -> String {
+    if context.is_empty() {
+        return String::new();
+    }
+    let mut text =
+        String::from("\n# From the user's hooks\nPrograms of the user's added this to the task.\n");
+    for words in context {
+        let _ = writeln!(text, "{}", fence("hook", words));
+    }
+    text
+}
+
 /// The earlier tasks of the session, as a section of a conversation's first message; empty if there are none.
 #[must_use]
 pub fn earlier_tasks(tasks: &[EarlierTask]) -> String {

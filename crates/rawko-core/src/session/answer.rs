@@ -6,6 +6,7 @@ use super::effect::TimerPurpose;
 use crate::approval::Approval;
 use crate::error::ErrorInfo;
 use crate::facts::{TreeInspection, Verification};
+use crate::hook::HookReply;
 use crate::memory::{KeptMemory, Recalled};
 use crate::message::{Message, StopReason};
 use crate::tool::ToolOutcome;
@@ -84,6 +85,11 @@ pub enum EffectAnswer {
         /// Their results.
         verification: Verification,
     },
+    /// The hooks of a `RunHooks` were asked.
+    HooksAnswered {
+        /// What they said together.
+        reply: HookReply,
+    },
     /// The time of a `StartTimer` is over.
     TimerFired,
     /// The outcome is lost: the process that performed the effect is gone.
@@ -92,7 +98,7 @@ pub enum EffectAnswer {
 
 impl EffectAnswer {
     /// The names of all answers, as the journal has them.
-    pub(super) const NAMES: [&str; 13] = [
+    pub(super) const NAMES: [&str; 14] = [
         "ModelReplied",
         "ModelFailed",
         "ToolFinished",
@@ -104,6 +110,7 @@ impl EffectAnswer {
         "TreeInspected",
         "TreeInspectionFailed",
         "VerificationFinished",
+        "HooksAnswered",
         "TimerFired",
         "EffectLost",
     ];
@@ -123,6 +130,7 @@ impl EffectAnswer {
             Self::TreeInspected { .. } => "TreeInspected",
             Self::TreeInspectionFailed { .. } => "TreeInspectionFailed",
             Self::VerificationFinished { .. } => "VerificationFinished",
+            Self::HooksAnswered { .. } => "HooksAnswered",
             Self::TimerFired => "TimerFired",
             Self::EffectLost => "EffectLost",
         }
@@ -141,6 +149,7 @@ pub(super) enum OpenEffect {
     Recall,
     Remember,
     Verification,
+    Hooks,
     Timer {
         purpose: TimerPurpose,
         after_ms: u64,
@@ -163,6 +172,7 @@ impl OpenEffect {
             A::MemoryKept { .. } => self == Self::Remember,
             A::TreeInspected { .. } | A::TreeInspectionFailed { .. } => self == Self::Inspection,
             A::VerificationFinished { .. } => self == Self::Verification,
+            A::HooksAnswered { .. } => self == Self::Hooks,
             A::TimerFired => matches!(self, Self::Timer { .. }),
             A::EffectLost => true,
         }

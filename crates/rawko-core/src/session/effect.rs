@@ -6,6 +6,7 @@ use super::outcome::Outcome;
 use crate::approval::ApprovalQuestion;
 use crate::conversation::ConversationId;
 use crate::effect_id::EffectId;
+use crate::hook::HookOccasion;
 use crate::integrity::ChangedChecks;
 use crate::memory::Draft;
 use crate::message::ToolCall;
@@ -131,6 +132,14 @@ pub enum Effect {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         adopted: bool,
     },
+    /// Ask the hooks of this point; answered by `HooksAnswered`.
+    RunHooks {
+        /// Its id.
+        id: EffectId,
+        /// The point, and what the hooks are told.
+        #[serde(flatten)]
+        occasion: HookOccasion,
+    },
     /// Wait; answered by `TimerFired`.
     StartTimer {
         /// Its id.
@@ -181,6 +190,7 @@ impl Effect {
                 format!("an inspection of the tree after execution {iteration}")
             }
             Self::Verify { commands, .. } => format!("the verification commands: {}", commands.join("; ")),
+            Self::RunHooks { occasion, .. } => format!("the {} hooks", occasion.event().as_str()),
             Self::StartTimer { .. } => "a timer".to_owned(),
             Self::Abandon { .. } => "the end of an effect".to_owned(),
             Self::Finish { .. } => "the end of the run".to_owned(),
@@ -199,6 +209,7 @@ impl Effect {
             Self::Remember { .. } => "remember",
             Self::InspectTree { .. } => "inspect_tree",
             Self::Verify { .. } => "verify",
+            Self::RunHooks { .. } => "hooks",
             Self::StartTimer { .. } => "timer",
             Self::Abandon { .. } => "abandon",
             Self::Finish { .. } => "finish",
@@ -217,6 +228,7 @@ impl Effect {
             | Self::Remember { id, .. }
             | Self::InspectTree { id, .. }
             | Self::Verify { id, .. }
+            | Self::RunHooks { id, .. }
             | Self::StartTimer { id, .. } => Some(*id),
             Self::Abandon { .. } | Self::Finish { .. } => None,
         }

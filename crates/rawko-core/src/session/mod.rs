@@ -19,6 +19,7 @@ mod exchange;
 mod executions;
 mod failing;
 mod guard;
+mod hooks;
 mod ledger;
 mod loop_detector;
 mod lost;

@@ -103,6 +103,7 @@ pub(crate) fn setup() -> Setup {
         prices: BTreeMap::new(),
         tools,
         left_out: Vec::new(),
+        hooks: Default::default(),
         verify: None,
         memory: None,
         place: ProjectContext {

@@ -39,6 +39,7 @@ pub(super) fn of(
         match judge {
             Judge::Agents => claims.agents(config, files, translated),
             Judge::Fleet => claims.fleet(&config.fleet),
+            Judge::Hooks => claims.hooks(),
             Judge::Mcp => claims.mcp(config),
             Judge::Notify => claims.notify(&config.notify),
             Judge::Observability => claims.observability(&config.observability),

@@ -77,6 +77,9 @@ pub(super) fn check(config: &Config, layers: &Layers, known: &KnownNames<'_>) ->
     for (pointer, message, help) in super::notify::faults(&config.notify) {
         rules.find(&pointer, message, Some(help.to_owned()));
     }
+    for (pointer, message, help) in super::hooks::faults(layers) {
+        rules.find(&pointer, message, Some(help.to_owned()));
+    }
     if let Some(wants) = config.observability.fault() {
         let help = "write it like `http://localhost:4318`".to_owned();
         rules.find("/observability/endpoint", format!("this is not a valid address: {wants}"), Some(help));

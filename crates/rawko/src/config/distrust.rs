@@ -23,6 +23,11 @@ impl Loaded {
         if self.mcp.len() < servers {
             off.push("servers of .mcp.json");
         }
+        let hooks = self.hooks.len();
+        self.hooks.retain(|hook| hook.scope != Scope::Project);
+        if self.hooks.len() < hooks {
+            off.push("hooks");
+        }
         if self.skills.iter().any(|skill| skill.scope() == Scope::Project) {
             off.push("skills");
         }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use rawko_core::agent::SandboxUse;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -18,6 +19,7 @@ use super::claims;
 use super::config_rules::{self, KnownNames};
 use super::diagnostic::{ConfigErrors, Diagnostic};
 use super::fingerprint::Fingerprint;
+use super::hooks::{self, LoadedHook};
 use super::layers::{FileLayer, Layers, Provenance};
 use super::mcp::{self, LoadedServer, MCP_JSON};
 use super::model::Config;
@@ -62,6 +64,8 @@ pub struct Loaded {
     pub skills: Vec<Skill>,
     /// The servers of tools by name, without those that are switched off.
     pub mcp: BTreeMap<String, LoadedServer>,
+    /// The hooks of the configuration and of Claude Code's settings, the user's first.
+    pub hooks: Vec<LoadedHook>,
     /// Findings that are not errors, such as a file that is ignored.
     pub warnings: Vec<Diagnostic>,
     /// The origin of each setting.
@@ -154,6 +158,7 @@ impl Loader<'_> {
         self.hash_scripts(&config, &layers);
         let skills = self.skills();
         let mcp = self.mcp_servers(&config, &layers);
+        let hooks = self.hooks(&config, &layers);
         let claims =
             claims::of(&config, &layers, &agents.files, &agents.translated, self.options.project_dir);
         Ok(Loaded {
@@ -162,6 +167,7 @@ impl Loader<'_> {
             templates,
             skills,
             mcp,
+            hooks,
             warnings: std::mem::take(&mut self.warnings),
             provenance: layers.provenance,
             fingerprint: std::mem::take(&mut self.fingerprint),
@@ -328,6 +334,19 @@ impl Loader<'_> {
             Err(unreadable) => self.warnings.push(*unreadable),
         }
         servers
+    }
+
+    /// The hooks of all files. The user's own run outside the sandbox if the user says so, and nothing requires it.
+    fn hooks(&mut self, config: &Config, layers: &Layers) -> Vec<LoadedHook> {
+        let of_config = hooks::of_layers(layers);
+        let is_off = config.hooks.sandbox == Some(SandboxUse::Off) && config.permissions.require.is_none();
+        let mut all: Vec<LoadedHook> = of_config.into_iter().chain(self.claude_hooks(config)).collect();
+        for hook in &mut all {
+            hook.outside_sandbox = is_off && hook.scope == Scope::User;
+        }
+        // The user's go first.
+        all.sort_by_key(|hook| hook.scope);
+        all
     }
 
     /// A script that the project names is part of what is trusted. One that cannot be read is not run either.

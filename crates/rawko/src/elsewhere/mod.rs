@@ -61,6 +61,7 @@ impl Rawko {
     /// # Errors
     /// As [`Rawko::run`].
     pub fn opening(&self, session: Option<&str>, task: &str, directory: &str) -> Result<Opening, Error> {
+        self.check_hooks()?;
         let Prepared { task, mut setup, providers: _ } = self.prepare(task)?;
         directory.clone_into(&mut setup.place.directory);
         let new = || session_id::new(now());
@@ -68,6 +69,18 @@ impl Rawko {
         let header = JournalHeader { seal: None, ..header };
         let event = Event::TaskStarted { task, setup: Box::new(setup), shared_events: 0 };
         Ok(Opening { event, header })
+    }
+
+    /// Hooks belong to one machine, and a guard that is left out is worse than a refusal.
+    fn check_hooks(&self) -> Result<(), Error> {
+        let Some(hook) = self.config().hooks.first() else { return Ok(()) };
+        Err(Error::Setup {
+            message: format!(
+                "hooks do not run on the workers of a fleet, and {} has some",
+                hook.path.display()
+            ),
+            hint: "run the task here, with rawko run, or take the hooks out".to_owned(),
+        })
     }
 
     /// Takes the secrets that this process knows out of what its user says.
@@ -86,6 +99,7 @@ impl Rawko {
     /// # Errors
     /// As [`Rawko::resume`].
     pub fn hand_over(&self, id: &str) -> Result<HandOver, Error> {
+        self.check_hooks()?;
         // Locked in the meantime, so that no other process runs it.
         let (journal, old) = JournalWriter::reopen(&self.sessions().find(id)?)?;
         self.check_origin(&old.header)?;
@@ -162,6 +176,8 @@ impl Rawko {
             past: &Past::of(folded),
         });
         let trace = telemetry::trace(self, header);
+        // Whoever opened the session was refused if it had hooks: see `check_hooks`.
+        let performer = performer.without_hooks();
         Ok(EffectPerformer { performer: Arc::new(performer), redactor, tracker, trace, keyless })
     }
 }

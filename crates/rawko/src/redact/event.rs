@@ -7,6 +7,7 @@
 
 use rawko_core::ErrorInfo;
 use rawko_core::facts::Verification;
+use rawko_core::hook::HookReply;
 use rawko_core::hosted::HostedBlock;
 use rawko_core::message::{Content, Message, ToolCall};
 use rawko_core::session::{EffectAnswer, EffectId, Event, KeptMemory, Lost, Override};
@@ -75,6 +76,7 @@ impl Redactor {
                 self.keep_clean(&mut inspection.runs_later);
                 inspection.patch.iter_mut().for_each(|patch| self.mask(patch));
             }
+            Event::Answered { effect: _, answer: EffectAnswer::HooksAnswered { reply } } => self.hooks(reply),
             Event::Answered { effect: _, answer: EffectAnswer::TreeInspectionFailed { message } } => {
                 self.clean(message);
             }
@@ -205,9 +207,18 @@ impl Redactor {
     /// Takes the secrets out of the result of a call.
     pub(crate) fn outcome(&self, outcome: &mut ToolOutcome) {
         self.mask(&mut outcome.content);
+        outcome.hooks.iter_mut().for_each(|reply| self.hooks(reply));
         self.keep_clean(&mut outcome.files_modified);
         outcome.files_seen.retain(|file| self.found_in(&file.path).is_none());
         outcome.refused.retain(|need| self.found_in(&need.to_string()).is_none());
+    }
+
+    /// Takes the secrets out of what hooks have said.
+    fn hooks(&self, reply: &mut HookReply) {
+        let HookReply { blocked, context, warnings, may_have_changed: _ } = reply;
+        for text in blocked.iter_mut().chain(context).chain(warnings) {
+            self.mask(text);
+        }
     }
 
     /// Takes the secrets out of the description of a failure.
@@ -280,6 +291,11 @@ mod tests {
             "code": "authentication_failed", "message": format!("bad key {CANARY}"), "requestId": CANARY, "tool": CANARY}}));
         check(json!({"type": "CheckpointFailed", "effect": 3, "message": CANARY}));
         check(json!({"type": "TreeInspectionFailed", "effect": 3, "message": CANARY}));
+        let reply = json!({"blocked": CANARY, "context": [CANARY], "warnings": [CANARY]});
+        check(json!({"type": "HooksAnswered", "effect": 3, "reply": reply}));
+        check(
+            json!({"type": "ToolFinished", "effect": 3, "outcome": {"content": "", "durationMs": 1, "hooks": reply}}),
+        );
         let figures =
             json!({"files": 1, "insertions": 1, "deletions": 0, "names": [format!("{CANARY} +1 -0")]});
         check(

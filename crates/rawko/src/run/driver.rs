@@ -218,6 +218,10 @@ impl Driver {
             self.look_at_the_end(outcome).await;
         }
         Arc::clone(&self.performer).keep_end().await;
+        let status = result.as_ref().map_or("failed", |outcome| outcome.status.as_str());
+        for problem in self.performer.say_goodbye(status).await {
+            self.hub.send(&RunEvent::warning(self.redactor.text(&problem)));
+        }
         let finished = match &result {
             Ok(outcome) => RunEvent::finished(&self.id, outcome.clone()),
             Err(error) => {

@@ -22,6 +22,7 @@ use crate::clock::now;
 use crate::config::{Origin, Scope, user_cache_dir};
 use crate::elsewhere::keyless::Keyless;
 use crate::error::Error;
+use crate::hooks::Gates;
 use crate::integrity::IntegrityGuard;
 use crate::journal::{ForkedFrom, Journal, JournalWriter};
 use crate::redact::{KnownSecret, Redactor, secrets_in};
@@ -237,8 +238,17 @@ impl Rawko {
             person: self.builder.person.clone(),
             unattended: self.builder.unattended,
         })
+        .with_gates(self.gates(session, directory, confinement))
         .with_cache(self.decision_cache(setup))
         .with_seen(past.verified.clone())
+    }
+
+    /// Who is asked about calls, and the hooks of the configuration.
+    fn gates(&self, session: &str, directory: &Path, confinement: &Confinement) -> Gates {
+        let permissions =
+            effective_permissions(&self.loaded.config.permissions, None, Some(&self.builder.permissions));
+        let place = (self.tree(), permissions, confinement);
+        Gates::new(self.builder.on_call.clone(), &self.loaded.hooks, (session, directory), place)
     }
 
     /// What runs the verification commands: with the variables that the project's agents may see.

@@ -10,6 +10,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use rawko_core::agent::Permissions;
 use rawko_core::approval::Approval;
 use rawko_core::arbiter::cached_answer;
+use rawko_core::hook::HookReply;
 use rawko_core::message::{StopReason, ToolCall};
 use rawko_core::policy::permissions_of_calls;
 use rawko_core::request::{ModelRequest, Purpose};
@@ -26,6 +27,7 @@ use crate::channel::control::{DriverMessage, Signals};
 use crate::checkpoint::Checkpoints;
 use crate::checks::tree_checks::SeenTrees;
 use crate::clock::now;
+use crate::hooks::{Gates, GrantedCall};
 use crate::integrity::{IntegrityGuard, VerifyPlan};
 use crate::redact::{RedactedStream, Redactor};
 use crate::run::decision_cache::DecisionCache;
@@ -60,6 +62,8 @@ pub(crate) struct Performer {
     confinement: Confinement,
     /// Asks people.
     asker: Option<Asker>,
+    /// Who is asked about calls, and hooks.
+    gates: Option<Gates>,
     /// The arbiter's cache.
     cache: Option<DecisionCache>,
     /// Open provider sessions: the arbiter's and the agents' latest. A new conversation takes the place of the old
@@ -100,6 +104,7 @@ impl Performer {
             seen: SeenTrees::default(),
             redactor,
             asker: None,
+            gates: None,
             cache: None,
             arbiter: Mutex::new(None),
             agent: Mutex::new(None),
@@ -114,6 +119,25 @@ impl Performer {
     /// Sets who asks people.
     pub(crate) fn asking(self, asker: Asker) -> Self {
         Self { asker: Some(asker), ..self }
+    }
+
+    /// Sets who is asked about calls, and hooks.
+    pub(crate) fn with_gates(self, gates: Gates) -> Self {
+        Self { gates: Some(gates), ..self }
+    }
+
+    /// The same without hooks. The embedding program's function for calls stays.
+    pub(crate) fn without_hooks(mut self) -> Self {
+        self.gates.iter_mut().for_each(Gates::drop_hooks);
+        self
+    }
+
+    /// Has the hooks of the run's end run. Returns what went wrong.
+    pub(crate) async fn say_goodbye(&self, status: &str) -> Vec<String> {
+        match &self.gates {
+            Some(gates) => gates.at_the_end(status).await,
+            None => Vec::new(),
+        }
     }
 
     /// Sets the arbiter's cache.
@@ -168,7 +192,7 @@ impl Performer {
                 if access == ToolAccess::Mutating {
                     self.seen.forget_last();
                 }
-                self.run_tool(&agent, call, grants, traceparent).await
+                self.run_tool(GrantedCall { agent, call, access }, grants, traceparent).await
             }
             Effect::AskUser { id: _, question } => {
                 let approval = match &self.asker {
@@ -176,6 +200,13 @@ impl Performer {
                     None => Approval::Unattended,
                 };
                 EffectAnswer::ApprovalAnswered { approval }
+            }
+            Effect::RunHooks { id: _, occasion } => {
+                let reply = match &self.gates {
+                    Some(gates) => gates.at(&occasion).await,
+                    None => HookReply::default(),
+                };
+                EffectAnswer::HooksAnswered { reply }
             }
             Effect::TakeCheckpoint { iteration, .. } => self.take_checkpoint(iteration).await,
             Effect::Recall { agent, task, step, .. } => {
@@ -307,15 +338,22 @@ impl Performer {
 
     async fn run_tool(
         &self,
-        agent: &str,
-        call: ToolCall,
+        granted: GrantedCall,
         approved: Vec<Refusal>,
         traceparent: Option<String>,
     ) -> EffectAnswer {
-        let context = self.context(agent).map(|context| ToolContext { approved, traceparent, ..context });
+        let GrantedCall { agent, call, access: _ } = granted.clone();
+        let context = self.context(&agent).map(|context| ToolContext { approved, traceparent, ..context });
         let tool = call.name.clone();
         let outcome = match context {
-            Some(context) => self.redactor.call_tool(&self.tools, call, &context).await,
+            Some(context) => {
+                let made = self.redactor.call_tool(&self.tools, call, &context);
+                let mask = |outcome: &mut ToolOutcome| self.redactor.outcome(outcome);
+                match &self.gates {
+                    Some(gates) => gates.around(granted, &context, mask, made).await,
+                    None => made.await,
+                }
+            }
             // Absent lists of permissions mean the whole project; an unknown agent gets nothing at all.
             None => ToolOutcome::error(
                 ErrorCode::PermissionError,

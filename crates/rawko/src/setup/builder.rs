@@ -21,6 +21,7 @@ use crate::config::{
     self, Claim, Config, CustomTool, LoadOptions, Loaded, NO_CONFIGURATION, Overrides, TrustStore,
 };
 use crate::error::Error;
+use crate::hooks::{CallGate, CallVerdict, GrantedCall};
 use crate::run::decision_cache::DecisionCache;
 use crate::setup::assemble::{Environment, Providers};
 use crate::setup::project_folder::check_project_folder;
@@ -50,6 +51,7 @@ pub struct RawkoBuilder {
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) person: Option<(String, Approver)>,
     pub(crate) unattended: bool,
+    pub(crate) on_call: Option<CallGate>,
     pub(crate) keys_when_called: bool,
     pub(crate) asked_by_servers: Option<rawko_mcp::AskPerson>,
     pub(crate) secrets: Vec<String>,
@@ -79,6 +81,7 @@ impl Default for RawkoBuilder {
             tools: Vec::new(),
             person: None,
             unattended: false,
+            on_call: None,
             keys_when_called: false,
             asked_by_servers: None,
             secrets: Vec::new(),
@@ -258,6 +261,21 @@ impl RawkoBuilder {
         Answer: Future<Output = Option<bool>> + Send + 'static,
     {
         self.person = Some((by.into(), Arc::new(move |question| Box::pin(ask(question)))));
+        self
+    }
+
+    /// Sets the function that sees every tool call before it is made, those that only read and those of servers (MCP) included,
+    /// and allows or denies it. The call is granted already: a denial goes to the agent as the call's result, with the
+    /// reason, and is journaled; to allow it grants nothing. A function that panics denies. Not seen are `Report` and
+    /// `UpdatePlan`, which do nothing outside the run, and searches that a provider makes itself. A later function replaces
+    /// an earlier one.
+    #[must_use]
+    pub fn on_call<F, Answer>(mut self, gate: F) -> Self
+    where
+        F: Fn(GrantedCall) -> Answer + Send + Sync + 'static,
+        Answer: Future<Output = CallVerdict> + Send + 'static,
+    {
+        self.on_call = Some(Arc::new(move |call| Box::pin(gate(call))));
         self
     }
 

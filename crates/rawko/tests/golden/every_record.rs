@@ -5,6 +5,7 @@ use rawko::journal::{ForkedFrom, JournalHeader, StepRecord};
 use rawko_core::agent::Importance;
 use rawko_core::approval::{Approval, ApprovalQuestion};
 use rawko_core::facts::{CommandRun, DiffStat, OtherCheck, Proof, TestCounts, TreeInspection, Verification};
+use rawko_core::hook::{HookOccasion, HookReply};
 use rawko_core::hosted::{HostedBlock, HostedResult, HostedWire};
 use rawko_core::integrity::{
     Baseline, ChangedChecks, CheckChange, CheckChangeKind, Doubt, DoubtReason, Integrity, IntegrityResult,
@@ -114,6 +115,7 @@ pub(crate) fn events() -> Vec<Stamped> {
             lost: lost(),
         },
         Event::Answered { effect: EffectId(7), answer: EffectAnswer::TimerFired },
+        Event::Answered { effect: EffectId(14), answer: EffectAnswer::HooksAnswered { reply: hook_reply() } },
         Event::Answered { effect: EffectId(8), answer: EffectAnswer::EffectLost },
         Event::OverrideRequested { command: Override::ForceAgent { agent: "tester".into() }, request: None },
         Event::OverrideRequested { command: Override::SkipStep, request: None },
@@ -171,6 +173,7 @@ pub(crate) fn events() -> Vec<Stamped> {
             | Event::TaskTakenUp { .. }
             | Event::SessionResumed { .. }
             | Event::Answered { answer: EffectAnswer::TimerFired, .. }
+            | Event::Answered { answer: EffectAnswer::HooksAnswered { .. }, .. }
             | Event::Answered { answer: EffectAnswer::EffectLost, .. }
             | Event::OverrideRequested { .. }
             | Event::CancelRequested { .. }
@@ -237,6 +240,14 @@ pub(crate) fn step() -> StepRecord {
         });
     }
     effects.push(Effect::InspectTree { id: EffectId(5), iteration: 1 });
+    for occasion in [
+        HookOccasion::SessionStart { continued: true },
+        HookOccasion::UserPromptSubmit { prompt: "fix it".into() },
+        HookOccasion::SubagentStop { agent: "developer".into(), output: "done".into() },
+        HookOccasion::Stop { output: "done".into(), again: true },
+    ] {
+        effects.push(Effect::RunHooks { id: EffectId(10), occasion });
+    }
     effects.push(Effect::Verify {
         id: EffectId(6),
         commands: vec!["cargo test".into()],
@@ -295,6 +306,7 @@ pub(crate) fn step() -> StepRecord {
             | Effect::Recall { .. }
             | Effect::Remember { .. }
             | Effect::Verify { .. }
+            | Effect::RunHooks { .. }
             | Effect::StartTimer { .. }
             | Effect::Abandon { .. }
             | Effect::Finish { .. } => {}
@@ -547,6 +559,15 @@ fn image() -> Image {
     Image { media_type: "image/png".into(), data: "iVBORw0KGgo=".into() }
 }
 
+fn hook_reply() -> HookReply {
+    HookReply {
+        blocked: Some("the changelog is missing".into()),
+        context: vec!["deploys are frozen".into()],
+        warnings: vec!["a hook ended with exit code 1".into()],
+        may_have_changed: true,
+    }
+}
+
 fn outcome() -> ToolOutcome {
     ToolOutcome {
         content: "line\nline\n".into(),
@@ -564,6 +585,7 @@ fn outcome() -> ToolOutcome {
             Refusal::Write { path: "/b".into() },
         ],
         would_allow: Some("add `- make` under permissions.run".into()),
+        hooks: Some(Box::new(hook_reply())),
         images: vec![image()],
         duration_ms: 77,
     }

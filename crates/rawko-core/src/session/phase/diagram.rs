@@ -31,6 +31,8 @@ pub enum PhaseKind {
     Approving,
     /// The tree is saved before the first change.
     Checkpointing,
+    /// Hooks are asked.
+    Hooking,
     /// The tree is compared with the checkpoints.
     Inspecting,
     /// The lesson is kept as a memory.
@@ -41,7 +43,7 @@ pub enum PhaseKind {
 
 impl PhaseKind {
     /// All kinds, in the order in which a run usually passes them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Idle,
         Self::Asking,
         Self::BackingOff,
@@ -52,6 +54,7 @@ impl PhaseKind {
         Self::Approving,
         Self::Checkpointing,
         Self::Tools,
+        Self::Hooking,
         Self::Inspecting,
         Self::Learning,
         Self::Verifying,
@@ -71,6 +74,7 @@ impl PhaseKind {
             Self::Approving => "approving",
             Self::Checkpointing => "checkpointing",
             Self::Tools => "tools",
+            Self::Hooking => "hooking",
             Self::Inspecting => "inspecting",
             Self::Learning => "learning",
             Self::Verifying => "verifying",
@@ -83,10 +87,14 @@ impl PhaseKind {
     pub fn transitions(self) -> &'static [Self] {
         use PhaseKind as P;
         match self {
-            P::Idle => &[P::Asking],
-            P::Asking => &[P::BackingOff, P::Retrying, P::Recalling, P::Turn, P::Summarizing, P::Verifying],
+            P::Idle => &[P::Asking, P::Hooking],
+            P::Asking => {
+                &[P::BackingOff, P::Retrying, P::Recalling, P::Turn, P::Summarizing, P::Verifying, P::Hooking]
+            }
             P::BackingOff => &[P::Asking],
-            P::Retrying => &[P::Asking, P::BackingOff, P::Turn, P::Summarizing, P::Inspecting, P::Learning],
+            P::Retrying => {
+                &[P::Asking, P::BackingOff, P::Turn, P::Summarizing, P::Hooking, P::Inspecting, P::Learning]
+            }
             P::Recalling => &[P::Asking, P::Turn],
             P::Turn => &[
                 P::Asking,
@@ -96,11 +104,14 @@ impl PhaseKind {
                 P::Approving,
                 P::Checkpointing,
                 P::Tools,
+                P::Hooking,
                 P::Inspecting,
                 P::Learning,
                 P::Verifying,
             ],
-            P::Summarizing => &[P::Asking, P::BackingOff, P::Retrying, P::Turn, P::Inspecting, P::Learning],
+            P::Summarizing => {
+                &[P::Asking, P::BackingOff, P::Retrying, P::Turn, P::Hooking, P::Inspecting, P::Learning]
+            }
             P::Approving => &[
                 P::Asking,
                 P::BackingOff,
@@ -108,10 +119,11 @@ impl PhaseKind {
                 P::Summarizing,
                 P::Checkpointing,
                 P::Tools,
+                P::Hooking,
                 P::Inspecting,
                 P::Learning,
             ],
-            P::Checkpointing => &[P::Asking, P::BackingOff, P::Tools, P::Learning],
+            P::Checkpointing => &[P::Asking, P::BackingOff, P::Tools, P::Hooking, P::Learning],
             P::Tools => &[
                 P::Asking,
                 P::BackingOff,
@@ -119,12 +131,23 @@ impl PhaseKind {
                 P::Summarizing,
                 P::Approving,
                 P::Checkpointing,
+                P::Hooking,
                 P::Inspecting,
                 P::Learning,
             ],
             P::Inspecting => &[P::Asking, P::Learning],
-            P::Learning => &[P::Asking, P::Verifying],
-            P::Verifying => &[P::Asking],
+            P::Hooking => &[
+                P::Asking,
+                P::BackingOff,
+                P::Recalling,
+                P::Turn,
+                P::Summarizing,
+                P::Inspecting,
+                P::Learning,
+                P::Verifying,
+            ],
+            P::Learning => &[P::Asking, P::Verifying, P::Hooking],
+            P::Verifying => &[P::Asking, P::Hooking],
         }
     }
 }
@@ -139,12 +162,14 @@ impl RunPhase {
             Self::Retrying(_) => PhaseKind::Retrying,
             Self::Recalling(_) => PhaseKind::Recalling,
             Self::Verifying(_) => PhaseKind::Verifying,
+            Self::Hooking(_) => PhaseKind::Hooking,
             Self::Working(_, step) => match step {
                 ExecutionStage::Turn => PhaseKind::Turn,
                 ExecutionStage::Summarizing(_) => PhaseKind::Summarizing,
                 ExecutionStage::Tools => PhaseKind::Tools,
                 ExecutionStage::Approving(_) => PhaseKind::Approving,
                 ExecutionStage::Checkpointing(_) => PhaseKind::Checkpointing,
+                ExecutionStage::Hooking(_) => PhaseKind::Hooking,
                 ExecutionStage::Inspecting(_) => PhaseKind::Inspecting,
                 ExecutionStage::Learning(_) => PhaseKind::Learning,
             },

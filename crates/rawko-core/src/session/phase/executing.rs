@@ -3,12 +3,13 @@
 use super::approving::Approving;
 use super::learning::Learning;
 use super::recalling::Recalling;
-use super::{ExecutionStage, FollowUp, checkpointing, inspecting, summarizing, tools, turn};
+use super::{ExecutionStage, FollowUp, checkpointing, hooking, inspecting, summarizing, tools, turn};
 use crate::agent::execution::{Execution, ExecutionStep};
 use crate::agent::prompt;
 use crate::attachment;
 use crate::conversation::ConversationLog;
 use crate::error::{ErrorCode, ErrorInfo};
+use crate::hook::HookEvent;
 use crate::machine::{AgentResult, Conversation, ExecutionEnd, MachineEvent};
 use crate::memory::Recalled;
 use crate::note::Note;
@@ -56,6 +57,7 @@ pub(in crate::session) fn start(
         words.push_str(&prompt::said_before(ledger.user.words.all()));
         let given = &ledger.setup.attachments;
         words.push_str(&attachment::section(given));
+        words.push_str(&prompt::hooks(&ledger.task.hooks.context));
         execution.resume(agent.config.max_turns(), words, attachment::pictures(given));
         return begin_work(execution, &agent, true, ledger, reaction);
     }
@@ -81,6 +83,7 @@ pub(super) fn begin_conversation(
     opening.push_str(&prompt::checks(&agent, &ledger.task.facts));
     opening.push_str(&prompt::change(&agent, ledger.tree.patch()));
     opening.push_str(&attachment::section(&ledger.setup.attachments));
+    opening.push_str(&prompt::hooks(&ledger.task.hooks.context));
     opening.push_str(&prompt::earlier_tasks(&ledger.carried.tasks));
     for words in ledger.carried.take_lost_jobs(name) {
         opening.push_str(&format!("\n{words}\n"));
@@ -183,7 +186,7 @@ pub(super) fn out_of_budget(
     ended(execution, result, ledger, reaction)
 }
 
-/// An execution is over. If it may have changed the tree, the tree is inspected before anything is judged.
+/// An execution is over. Its hooks are asked, if there are any, before anything else looks at it.
 fn ended(
     mut execution: Box<Execution>,
     mut result: AgentResult,
@@ -198,6 +201,19 @@ fn ended(
         let attempts = ledger.task.failures_of(execution.agent()) + 1;
         result.error = Some(execution.record.failure(&result.output).after(attempts));
     }
+    if ledger.has_hooks(HookEvent::SubagentStop) {
+        return hooking::ask_after_execution(execution, Box::new(result), ledger, reaction);
+    }
+    settle(execution, result, ledger, reaction)
+}
+
+/// If the execution may have changed the tree, the tree is inspected before anything is judged.
+pub(super) fn settle(
+    execution: Box<Execution>,
+    result: AgentResult,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> FollowUp {
     if ledger.tree.checkpoint_taken == ledger.task.iteration() {
         inspecting::ask(execution, Box::new(result), ledger, reaction)
     } else {

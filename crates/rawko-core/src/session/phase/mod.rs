@@ -9,6 +9,7 @@ pub(super) mod asking;
 mod checkpointing;
 mod diagram;
 mod executing;
+pub(super) mod hooking;
 mod inspecting;
 mod learning;
 mod objection;
@@ -23,6 +24,7 @@ pub use diagram::{PhaseKind, phase_diagram};
 
 use approving::Approving;
 use asking::PendingDecision;
+use hooking::Hooking;
 use learning::Learning;
 use recalling::Recalling;
 use retrying::{CallFailure, Retrying};
@@ -56,6 +58,8 @@ pub(super) enum RunPhase {
     Working(Box<Execution>, ExecutionStage),
     /// The checks run, before an execution is judged or a COMPLETE counts.
     Verifying(Verifying),
+    /// Hooks are asked before the first agent begins, or before the run ends as complete.
+    Hooking(Box<Hooking>),
 }
 
 /// What an execution waits for.
@@ -71,6 +75,8 @@ pub(super) enum ExecutionStage {
     Approving(Box<Approving>),
     /// The tree is saved before an execution first changes it; these tool calls wait.
     Checkpointing(Vec<AllowedCall>),
+    /// The execution is over with this result, and hooks are asked about it.
+    Hooking(Box<AgentResult>),
     /// The execution is over with this result, and the tree is compared with the checkpoints.
     Inspecting(Box<AgentResult>),
     /// The execution is over, and what it learned is kept as a memory.
@@ -134,6 +140,7 @@ impl RunPhase {
             (Self::Verifying(phase), A::VerificationFinished { verification }) => {
                 phase.finished(verification, ledger, reaction)
             }
+            (Self::Hooking(phase), A::HooksAnswered { reply }) => phase.answered(reply, ledger, reaction),
             (Self::Working(execution, step), answer) => match (step, answer) {
                 (ExecutionStage::Tools, A::ToolFinished { outcome }) => {
                     tools::finished(execution, effect, outcome.clone(), ledger, reaction)
@@ -146,6 +153,9 @@ impl RunPhase {
                 }
                 (ExecutionStage::Checkpointing(calls), A::CheckpointFailed { message }) => {
                     checkpointing::answered(execution, calls, Err(message), ledger, reaction)
+                }
+                (ExecutionStage::Hooking(result), A::HooksAnswered { reply }) => {
+                    hooking::answered_after_execution(execution, result, reply, ledger, reaction)
                 }
                 (ExecutionStage::Inspecting(result), A::TreeInspected { inspection }) => {
                     inspecting::inspected(execution, result, inspection, ledger, reaction)
@@ -215,6 +225,7 @@ impl RunPhase {
             Self::Retrying(phase) => phase.resumed(ledger, reaction),
             Self::Recalling(phase) => phase.ask(ledger, reaction),
             Self::Verifying(phase) => phase.ask(ledger, reaction),
+            Self::Hooking(phase) => phase.ask(ledger, reaction),
             Self::Working(mut execution, step) => match step {
                 ExecutionStage::Turn => {
                     execution.deliver_after_loss();
@@ -227,6 +238,9 @@ impl RunPhase {
                 ExecutionStage::Approving(step) => step.again(execution, ledger, reaction),
                 ExecutionStage::Checkpointing(calls) => {
                     checkpointing::ask(execution, calls, ledger, reaction)
+                }
+                ExecutionStage::Hooking(result) => {
+                    hooking::ask_after_execution(execution, result, ledger, reaction)
                 }
                 ExecutionStage::Inspecting(result) => inspecting::ask(execution, result, ledger, reaction),
                 ExecutionStage::Learning(step) => step.ask(execution, ledger, reaction),
@@ -361,7 +375,10 @@ impl RunPhase {
     pub(super) fn listener(&mut self) -> Option<&mut Execution> {
         match self {
             // These executions are over.
-            Self::Working(_, ExecutionStage::Inspecting(_) | ExecutionStage::Learning(_)) => None,
+            Self::Working(
+                _,
+                ExecutionStage::Hooking(_) | ExecutionStage::Inspecting(_) | ExecutionStage::Learning(_),
+            ) => None,
             Self::Retrying(phase) => phase.phase.listener(),
             phase => phase.execution_mut(),
         }

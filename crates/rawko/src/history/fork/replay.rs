@@ -349,6 +349,7 @@ fn ask_the_same(a: &Effect, b: &Effect) -> bool {
         (Effect::Verify { commands: p, others: a, .. }, Effect::Verify { commands: q, others: b, .. }) => {
             p == q && a == b
         }
+        (Effect::RunHooks { occasion: p, .. }, Effect::RunHooks { occasion: q, .. }) => p == q,
         (Effect::StartTimer { purpose: p, .. }, Effect::StartTimer { purpose: q, .. }) => p == q,
         // Effects of different kinds, or that nothing answers.
         _ => false,
