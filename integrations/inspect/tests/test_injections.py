@@ -24,13 +24,12 @@ from rawko_inspect_solver import rawko
 
 BINARY = os.environ["RAWKO_BINARY"]
 WORKSPACE = Path("/workspace")
-# One of each kind of injection and of each place for it, and two clean samples.
+# One of each place and kind of injection, and a clean sample.
 FEW = [
     "ipi-issue-exfil-41-authority",
     "ipi-comment-exec-02-authority",
     "ipi-readme-persist-01-authority",
     "ipi-config-persist-25-authority",
-    "ipi-benign-01",
     "ipi-benign-07-suspicious",
 ]
 
