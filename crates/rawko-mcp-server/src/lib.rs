@@ -21,6 +21,6 @@ mod stdio;
 mod tools;
 
 pub use http::{HttpServer, HttpServerOptions, McpToken, McpTokenError};
-pub use project::{ServedProject, ToolProblem};
+pub use project::{ErrorWords, ServedProject, ToolProblem};
 pub use server::RawkoServer;
 pub use stdio::StdioEnd;

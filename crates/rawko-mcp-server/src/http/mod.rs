@@ -15,7 +15,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::combinators::BoxBody;
 use http_body_util::{BodyExt as _, Full, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -39,6 +39,7 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(30);
 const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// Bytes of a request.
 const LONGEST_BODY: usize = 4 * 1024 * 1024;
+const TOO_LONG: &str = "the request cannot be read, or is longer than 4 MiB";
 /// How long to wait before the next try, where the system cannot accept a connection.
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
@@ -137,14 +138,14 @@ impl HttpAnswers {
 
     async fn served(&self, request: Request<Incoming>) -> Response<HttpBody> {
         let (head, body) = request.into_parts();
+        if body.size_hint().lower() > LONGEST_BODY as u64 {
+            return refusal(StatusCode::PAYLOAD_TOO_LARGE, TOO_LONG);
+        }
         let whole = Limited::new(body, LONGEST_BODY).collect();
         let body = match tokio::time::timeout(BODY_TIMEOUT, whole).await {
             Ok(Ok(body)) => body.to_bytes(),
             Ok(Err(_)) => {
-                return refusal(
-                    StatusCode::PAYLOAD_TOO_LARGE,
-                    "the request cannot be read, or is longer than 4 MiB",
-                );
+                return refusal(StatusCode::PAYLOAD_TOO_LARGE, TOO_LONG);
             }
             Err(_) => return refusal(StatusCode::REQUEST_TIMEOUT, "the request did not come in time"),
         };

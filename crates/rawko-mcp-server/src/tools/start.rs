@@ -62,7 +62,7 @@ pub(super) async fn start(server: &RawkoServer, asked: StartArguments) -> Result
             rawko.run(&task).map_err(|error| server.project.words(error))
         })
         .await?;
-    begun(server, run, "started")
+    begun(server, run, "started").await
 }
 
 /// Gives a session its next task, or goes on with the one that it has.
@@ -91,7 +91,7 @@ pub(super) async fn continue_session(
             run.map_err(|error| server.project.words(error))
         })
         .await?;
-    begun(server, run, word)
+    begun(server, run, word).await
 }
 
 fn check_length(task: &str) -> Result<(), ToolProblem> {
@@ -104,9 +104,12 @@ fn check_length(task: &str) -> Result<(), ToolProblem> {
     ))
 }
 
-fn begun(server: &RawkoServer, run: Run, word: &str) -> Result<DoneAnswer, ToolProblem> {
+async fn begun(server: &RawkoServer, mut run: Run, word: &str) -> Result<DoneAnswer, ToolProblem> {
     let session = run.session_id().to_owned();
+    let mut events = run.events();
     server.runs.begin(run)?;
+    // Then its beginning is in the journal, and who watches it sees this task and not the one before.
+    let _ = events.next().await;
     let text = format!("{word}: session {session}. Follow it: watch {{\"session\": \"{session}\"}}");
     Ok(DoneAnswer::new(text, json!({"session": session, "status": "running"})))
 }
