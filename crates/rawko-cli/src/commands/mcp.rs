@@ -1,6 +1,7 @@
-//! `rawko mcp`: lists the servers of tools, checks and approves what they list, and calls them.
+//! `rawko mcp`: lists the servers of tools, checks and approves what they list, and calls them; and serves rawko itself.
 
 mod callback;
+mod serve;
 
 use clap::{Args, Subcommand};
 use rawko::mcp_client::{Answer, ListedTool};
@@ -39,6 +40,8 @@ pub(crate) enum McpCommand {
         #[arg(value_name = "SERVER")]
         server: String,
     },
+    /// Serve this project to another program's agent: start, watch, steer and continue tasks
+    Serve(serve::McpServeArgs),
 }
 
 /// Options of `rawko mcp check`.
@@ -83,6 +86,7 @@ pub(crate) fn run(workspace: &Workspace, action: &McpCommand) -> Result<Exit, Fa
         McpCommand::Check(arguments) => check(workspace, arguments),
         McpCommand::Call(arguments) => call(workspace, arguments),
         McpCommand::Login { server } => login(workspace, server),
+        McpCommand::Serve(arguments) => serve::serve(workspace, arguments),
     }
 }
 

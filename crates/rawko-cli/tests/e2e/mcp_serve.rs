@@ -1,0 +1,307 @@
+//! rawko as an MCP server on standard input and output: what a client's agent does with it, and what bad clients do to it.
+
+use rawko::journal::SessionStatus;
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use testkit::{Answer, ModelServer};
+
+use crate::answers::{bash, complete, developer, report, select};
+use crate::mcp_serve_client::Served;
+use crate::signals::{nothing_is_left, sleepers};
+use crate::support::Said;
+use crate::trial::Trial;
+
+const CHECKED: &str = "test:\n\ttest -f made\n";
+
+/// A run that lasts until it is ended: its command sleeps. A later one goes well.
+fn sleeping() -> ModelServer {
+    let turns = [select("developer"), bash("sleep 1000"), report("did it"), complete("all done")];
+    ModelServer::sequence(turns)
+}
+
+/// A server whose first session sleeps, and that session.
+fn at_work(trial: Trial) -> (Served, String) {
+    let mut served = Served::start(trial);
+    let session = served.begin("Sleep.");
+    served.watch_until(&session, |seen| seen["events"].to_string().contains("sleep 1000"));
+    (served, session)
+}
+
+fn has_ended(seen: &Value) -> bool {
+    seen["status"] == "ended"
+}
+
+#[track_caller]
+fn status_of(trial: &Trial, session: &str) -> SessionStatus {
+    trial.store().info(session).unwrap().unwrap().status
+}
+
+#[test]
+fn a_task_is_started_watched_looked_at_and_continued() {
+    let turns = [select("developer"), bash("touch made"), report("made it"), complete("made")];
+    let next = [select("developer"), report("looked at it"), complete("looked")];
+    let trial = Trial::new(ModelServer::sequence(turns.into_iter().chain(next))).file("Makefile", CHECKED);
+    let mut served = Served::start(trial);
+    let tools = served.ask("tools/list", &json!({}));
+    let tools = tools["result"]["tools"].as_array().unwrap();
+    let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["start", "watch", "steer", "answer", "diff", "explain", "continue"]);
+
+    let session = served.begin("Make it.");
+    let (seen, lines) = served.watch_until(&session, has_ended);
+    assert_eq!(seen["end"]["status"], "verified", "{seen:#}");
+    for part in ["task: Make it.", "developer begins execution 1", "touch made", "checks passed"] {
+        assert!(lines.iter().any(|line| line.contains(part)), "{part:?} is missing in {lines:#?}");
+    }
+    let (changed, patch) = served.call("diff", &json!({}));
+    assert!(patch.contains("A made"), "{patch}");
+    assert_eq!(changed["files"][0]["path"], "made", "{changed:#}");
+    let (decided, words) = served.call("explain", &json!({"session": session}));
+    assert!(words.contains("SELECT_MODE: developer is next"), "{words}");
+    assert_eq!(decided["decisions"][0]["number"], 1);
+    let (one, _) = served.call("explain", &json!({"session": "last", "decision": 1}));
+    assert_eq!(one["decision"]["point"], "select", "{one:#}");
+    assert!(served.refused("explain", &json!({"decision": 99})).contains("none with the number 99"));
+
+    let (continued, _) = served.call("continue", &json!({"task": "Now look at it."}));
+    assert_eq!(continued["session"], session);
+    let (seen, lines) = served.watch_until(&session, has_ended);
+    assert_eq!(seen["end"]["answer"], "looked at it", "{seen:#}");
+    assert!(lines[0].contains("task: Now look at it."), "from the beginning of the present task: {lines:?}");
+
+    let (said, trial) = served.leave();
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(nothing_is_left(&trial));
+    let (code, out, err) = trial.rawko(&["replay", &session]);
+    assert_eq!(code, Some(0), "{out}{err}");
+}
+
+#[test]
+fn another_terminal_sees_and_steers_the_run_and_the_client_cancels_it() {
+    let (mut served, session) = at_work(Trial::new(sleeping()));
+    let (code, out, err) = served.trial.rawko(&["steer", "pause", "--json"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let (seen, lines) = served.watch_until(&session, |seen| seen["events"].to_string().contains("paused"));
+    assert_eq!(seen["status"], "running", "{lines:?}");
+    assert!(served.refused("steer", &json!({"command": "say"})).contains("`say` needs `text`"));
+    let (said, _) = served.call("steer", &json!({"command": "say", "text": "hurry"}));
+    assert_eq!(said["taken"], true);
+    served.call("steer", &json!({"command": "go"}));
+    let again = served.refused("steer", &json!({"command": "go"}));
+    assert!(again.contains("ignored `go`"), "{again}");
+    let (cancelled, _) = served.call("steer", &json!({"session": session, "command": "cancel"}));
+    assert_eq!(cancelled["status"], "cancelled", "{cancelled:#}");
+    assert_eq!(sleepers(&served.trial), 0);
+    // The server goes on.
+    let over = served.refused("steer", &json!({"command": "pause"}));
+    assert!(over.contains("no session is running") && over.contains("`start` begins one"), "{over}");
+    let (said, _) = served.leave();
+    assert_eq!(said.code, Some(0), "{}", said.err);
+}
+
+#[test]
+fn the_run_of_another_terminal_is_watched_and_cancelled() {
+    let trial = Trial::new(sleeping());
+    let other = trial.spawn(&["--output", "stream-json", "Sleep there."]);
+    other.wait_until("the command", || sleepers(&trial) > 0);
+    let mut served = Served::start(trial);
+    let (seen, words) = served.call("watch", &json!({}));
+    assert!(seen["status"] == "running" && words.contains("task: Sleep there."), "{words}");
+    let (cancelled, _) = served.call("steer", &json!({"command": "cancel"}));
+    assert_eq!(cancelled["status"], "cancelled", "{cancelled:#}");
+    assert_eq!(other.end().code, Some(130));
+    served.leave();
+}
+
+#[test]
+fn a_call_that_waits_is_answered_once_and_by_its_name() {
+    let trial = Trial::new(developer([bash("echo made >> made")]))
+        .user_config("/permissions/ask", json!(["commands", "paths"]))
+        .user_config("/permissions/run", json!(["cat"]));
+    let mut served = Served::start(trial);
+    let session = served.begin("Make it.");
+    let (seen, _) = served.watch_until(&session, |seen| seen.get("question").is_some());
+    let question = &seen["question"];
+    assert_eq!(
+        (&question["agent"], &question["input"]["command"]),
+        (&json!("developer"), &json!("echo made >> made"))
+    );
+    let made = served.trial.project().join("made");
+    for (call, part) in [("", "too short"), ("00000000000000", "waits for an answer to another call")] {
+        let refused = served.refused("answer", &json!({"call": call, "allow": true}));
+        assert!(refused.contains(part), "{refused}");
+    }
+    assert!(!made.exists());
+    let (answered, _) = served.call("answer", &json!({"call": question["call"], "allow": true}));
+    assert_eq!((&answered["session"], &answered["allowed"]), (&json!(session), &json!(true)));
+    served.watch_until(&session, has_ended);
+    assert_eq!(std::fs::read_to_string(&made).unwrap(), "made\n");
+    let late = served.refused("answer", &json!({"call": question["call"], "allow": true}));
+    assert!(late.contains("no session waits for an answer"), "{late}");
+    served.leave();
+}
+
+#[test]
+fn an_untrusted_project_is_refused_until_the_user_trusts_it() {
+    let config = json!({"permissions": {"net": ["evil.example"]}, "verify": ["touch verified"]});
+    let mut served = Served::start(Trial::new(developer([bash("touch made")])).config(&config));
+    let refused = served.refused("start", &json!({"task": "Make it."}));
+    assert!(refused.contains("is not trusted") && refused.contains("evil.example"), "{refused}");
+    assert!(refused.contains("rawko trust"), "{refused}");
+    assert!(served.trial.store().list().unwrap().is_empty(), "nothing was begun");
+    let (code, out, err) = served.trial.rawko(&["trust"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let session = served.begin("Make it.");
+    served.watch_until(&session, has_ended);
+    served.leave();
+}
+
+#[test]
+fn a_client_narrows_a_run_and_widens_none() {
+    let trial = Trial::new(developer([bash("touch made")])).file("Makefile", CHECKED);
+    let mut served = Served::start(trial);
+    let evil = "touch /tmp/evil; true";
+    for (arguments, part) in [
+        (json!({"task": "x", "verify": [evil]}), "is not one of this project's checks"),
+        (json!({"task": "x", "verify": ["make test", evil]}), "they are: make test"),
+        (json!({"task": "x", "maxIterations": 51}), "more than the user allows"),
+        (json!({"task": "x", "timeout": "5h"}), "more than the user allows"),
+        (json!({"task": "x", "agent": "nobody"}), "there is no agent `nobody`"),
+        (json!({"task": " "}), "the task is empty"),
+        (json!({"task": "x", "noSandbox": true}), "unknown field `noSandbox`"),
+        (json!({"task": "x", "verify": "make test"}), "compare them with the tool's input schema"),
+        (json!({}), "missing field `task`"),
+    ] {
+        let refused = served.refused("start", &arguments);
+        assert!(refused.contains(part), "{arguments}: {refused}");
+        assert!(refused.contains("What to try: ") || part == "the task is empty", "{refused}");
+    }
+    let all = json!({"task": "Make it.", "verify": ["make test"], "maxIterations": 2, "agent": "developer"});
+    let (started, _) = served.call("start", &all);
+    let session = started["session"].as_str().unwrap().to_owned();
+    let (seen, _) = served.watch_until(&session, has_ended);
+    assert_eq!(seen["end"]["status"], "verified", "{seen:#}");
+    served.leave();
+}
+
+/// The client is gone, in whatever way: the session is interrupted, nothing of it runs, and a resume ends it.
+#[track_caller]
+fn check_resumable(trial: &Trial, session: &str, said: &Said) {
+    assert!(said.err.contains(&format!("to go on with it: rawko resume {session}")), "{}", said.err);
+    assert!(nothing_is_left(trial), "something outlived the server");
+    assert_eq!(status_of(trial, session), SessionStatus::Unfinished);
+    let (code, out, err) = trial.resume();
+    assert_eq!(code, Some(0), "{out}{err}");
+    assert_eq!(status_of(trial, session), SessionStatus::Ended);
+    let (code, out, err) = trial.rawko(&["replay", session]);
+    assert_eq!(code, Some(0), "{out}{err}");
+}
+
+#[test]
+fn a_run_whose_client_goes_away_is_left_to_be_resumed() {
+    let (served, session) = at_work(Trial::new(sleeping()));
+    assert_eq!(status_of(&served.trial, &session), SessionStatus::Running);
+    let (said, trial) = served.leave();
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    check_resumable(&trial, &session, &said);
+}
+
+#[test]
+fn a_server_that_is_asked_to_end_leaves_its_run_to_be_resumed() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let (served, session) = at_work(Trial::new(sleeping()));
+        served.signal(signal);
+        let (said, trial) = served.leave();
+        assert_eq!(said.code, Some(0), "{}", said.err);
+        check_resumable(&trial, &session, &said);
+    }
+}
+
+#[test]
+fn a_client_that_dies_in_a_call_ends_the_server() {
+    let mut served = Served::start(Trial::new(developer([bash("touch made")])));
+    served.send("tools/call", &json!({"name": "start", "arguments": {"task": "Make it."}}));
+    served.say("{\"jsonrpc\": \"2.0\", \"id\": 7, \"meth");
+    let (said, trial) = served.leave();
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(nothing_is_left(&trial));
+    // Whether or not the run had begun, it is not closed.
+    for session in trial.store().list().unwrap() {
+        assert!(matches!(session.status, SessionStatus::NotBegun | SessionStatus::Unfinished), "{session:?}");
+    }
+}
+
+#[test]
+fn an_interrupted_session_goes_on_by_continue() {
+    let (served, session) = at_work(Trial::new(sleeping()));
+    let (_, trial) = served.leave();
+    let mut served = Served::start(trial);
+    let (seen, words) = served.call("watch", &json!({"waitSeconds": 0}));
+    assert!(seen["status"] == "interrupted" && words.contains("`continue` without a task"), "{words}");
+    let refused = served.refused("continue", &json!({"agent": "developer"}));
+    assert!(refused.contains("can begin only a new task"), "{refused}");
+    let unfinished = served.refused("continue", &json!({"session": session, "task": "Next."}));
+    assert!(unfinished.contains("has not ended its task"), "{unfinished}");
+    let (resumed, _) = served.call("continue", &json!({}));
+    assert_eq!(resumed["session"], session);
+    let (seen, _) = served.watch_until(&session, has_ended);
+    assert_eq!(seen["end"]["answer"], "did it", "{seen:#}");
+    served.leave();
+}
+
+#[test]
+fn of_two_starts_at_once_one_is_refused() {
+    let mut served = Served::start(Trial::new(sleeping()));
+    let start = |task: &str| json!({"name": "start", "arguments": {"task": task}});
+    let (one, other) =
+        (served.send("tools/call", &start("First.")), served.send("tools/call", &start("Second.")));
+    let answers = [served.answer(one), served.answer(other)];
+    let refused: Vec<&Value> = answers.iter().filter(|answer| answer["result"]["isError"] == true).collect();
+    assert_eq!(refused.len(), 1, "{answers:?}");
+    let words = refused[0]["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(words.contains("is busy") && words.contains("`watch`"), "{words}");
+    assert_eq!(served.trial.store().list().unwrap().len(), 1);
+    served.leave();
+}
+
+#[test]
+fn garbage_changes_nothing() {
+    let trial = Trial::new(developer([bash("touch made")]));
+    let mut served = Served::start(trial);
+    for garbage in ["", "no json", "{", "[]", "7", "null", "{\"jsonrpc\": \"1.0\"}", "\u{0}\u{1b}[31m"] {
+        served.say(garbage);
+    }
+    served.say(&format!("{{\"x\": \"{}\"}}", "y".repeat(5 * 1024 * 1024)));
+    let unknown = served.ask("tools/call", &json!({"name": "rm", "arguments": {}}));
+    assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
+    let method = served.ask("no/such/method", &json!({}));
+    assert_eq!(method["error"]["code"], -32601, "{method}");
+    let wrong = served.refused("watch", &json!({"session": 7}));
+    assert!(wrong.contains("the arguments of `watch` cannot be read"), "{wrong}");
+    for nowhere in ["../../etc", "20990101-000000-000-aaaaa", ""] {
+        let refused = served.refused("diff", &json!({"session": nowhere}));
+        assert!(refused.contains("session"), "{refused}");
+    }
+    let none = served.refused("watch", &json!({}));
+    assert!(none.contains("there are no sessions in this project"), "{none}");
+    let session = served.begin("Make it.");
+    let (seen, _) = served.watch_until(&session, has_ended);
+    let beyond = served.refused("watch", &json!({"session": session, "after": 100_000}));
+    assert!(beyond.contains("`after` is 100000"), "{beyond}");
+    assert_eq!(seen["end"]["status"], "claimed");
+    served.leave();
+}
+
+#[test]
+fn a_client_that_says_nothing_or_something_else_ends_the_server() {
+    let trial = Trial::new(ModelServer::sequence([Answer::Silence]));
+    let (code, out, err) = trial.ask(&["mcp", "serve"]);
+    assert_eq!((code, out.as_str()), (Some(0), ""), "{err}");
+    let mut command = trial.asker();
+    command.args(["mcp", "serve"]);
+    let mut served = Served::silent(trial, &mut command);
+    served.say("hello?");
+    let (said, trial) = served.leave();
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(trial.store().list().unwrap().is_empty());
+}
