@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::agent::SkillSetup;
@@ -219,7 +220,7 @@ impl CacheUse {
 }
 
 /// How the arbiter decides.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArbiterMode {
     /// A model decides; the rules if it gives no usable answer, or none.
@@ -232,7 +233,7 @@ pub enum ArbiterMode {
 }
 
 /// The limits at which a run stops.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunLimits {
     /// Most executions.

@@ -100,7 +100,7 @@ pub use rawko_tools::{BoxFuture, Tool, ToolContext};
 pub use run::Run;
 pub use run::decision_cache::DecisionCache;
 pub use run::denials::Denials;
-pub use run::event::{InstructionsRead, RunEvent};
+pub use run::event::{InstructionsRead, RunEvent, event_schema};
 pub use run::followed::{FollowedSession, SessionNews};
 pub use run::hub::RunEvents;
 pub use run::notify::Notifications;

@@ -2,6 +2,7 @@
 //! every command line. None of this is compiled into the program.
 
 mod commands;
+mod events;
 mod links;
 mod sdk;
 mod settings;

@@ -1,5 +1,6 @@
 //! How a run ended: in one word, and in detail.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ledger::Ledger;
@@ -14,7 +15,7 @@ use crate::time::Timestamp;
 use crate::usage::Usage;
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// The task is done, and the verification commands have proven it on the current tree.
@@ -44,7 +45,7 @@ impl Status {
 }
 
 /// Which limit stopped a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitKind {
     /// Executions (`constraints.maxIterations`).
@@ -74,7 +75,7 @@ impl LimitKind {
 }
 
 /// The end of a run, with what was achieved.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
     /// How it ended.
@@ -131,7 +132,7 @@ pub struct Outcome {
 }
 
 /// A task of a session that has had others since.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EndedTask {
     /// The beginning of the task.

@@ -5,6 +5,7 @@ use rawko_core::message::ToolCall;
 use rawko_core::session::{Effect, EffectId, LostWork, Note, Stamped};
 use rawko_core::text::hex;
 use rawko_core::tool::{Refusal, ToolAccess};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -55,7 +56,7 @@ pub struct JournalHeader {
 }
 
 /// What a fork was made of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ForkedFrom {
     /// The other session's id.
