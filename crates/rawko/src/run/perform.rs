@@ -27,6 +27,7 @@ use crate::checkpoint::Checkpoints;
 use crate::checks::tree_checks::SeenTrees;
 use crate::clock::now;
 use crate::integrity::{IntegrityGuard, VerifyPlan};
+use crate::outside::{OutsidePerformer, OutsidePlace, OutsideWork};
 use crate::redact::{RedactedStream, Redactor};
 use crate::run::decision_cache::DecisionCache;
 use crate::run::event::RunEvent;
@@ -60,6 +61,8 @@ pub(crate) struct Performer {
     confinement: Confinement,
     /// Asks people.
     asker: Option<Asker>,
+    /// Carries out the executions of outside agents.
+    outside: Option<OutsidePerformer>,
     /// The arbiter's cache.
     cache: Option<DecisionCache>,
     /// Open provider sessions: the arbiter's and the agents' latest. A new conversation takes the place of the old
@@ -100,6 +103,7 @@ impl Performer {
             seen: SeenTrees::default(),
             redactor,
             asker: None,
+            outside: None,
             cache: None,
             arbiter: Mutex::new(None),
             agent: Mutex::new(None),
@@ -114,6 +118,11 @@ impl Performer {
     /// Sets who asks people.
     pub(crate) fn asking(self, asker: Asker) -> Self {
         Self { asker: Some(asker), ..self }
+    }
+
+    /// Sets who carries out the executions of outside agents.
+    pub(crate) fn with_outside(self, outside: Option<OutsidePerformer>) -> Self {
+        Self { outside, ..self }
     }
 
     /// Sets the arbiter's cache.
@@ -137,6 +146,7 @@ impl Performer {
     pub(crate) fn grant(&self, agents: &BTreeMap<String, AgentSetup>) {
         *self.grants.lock().unwrap_or_else(PoisonError::into_inner) = grants_of(agents);
         self.memory.set_recipients(agents);
+        self.outside.iter().for_each(|outside| outside.reconfigure(agents));
     }
 
     /// Stops running tool calls, without waiting.
@@ -169,6 +179,11 @@ impl Performer {
                     self.seen.forget_last();
                 }
                 self.run_tool(&agent, call, grants, traceparent).await
+            }
+            Effect::RunOutsideAgent { id: _, agent, prompt, access } => {
+                self.seen.forget_last();
+                let work = Box::new(self.run_outside(&agent, prompt, access, &signals).await);
+                EffectAnswer::OutsideAgentEnded { work }
             }
             Effect::AskUser { id: _, question } => {
                 let approval = match &self.asker {
@@ -207,6 +222,21 @@ impl Performer {
             }
             Effect::Abandon { .. } | Effect::Finish { .. } => return None,
         })
+    }
+
+    async fn run_outside(
+        &self,
+        agent: &str,
+        prompt: String,
+        access: ToolAccess,
+        signals: &Signals,
+    ) -> OutsideWork {
+        let Some(outside) = &self.outside else {
+            let message = format!("`{agent}` is an ACP agent, and this rawko was built without ACP");
+            return OutsideWork::failed(ErrorInfo::new(ErrorCode::ConfigError, message));
+        };
+        let (root, confinement, redactor) = (&*self.root, &self.confinement, &*self.redactor);
+        outside.run(agent, prompt, access, OutsidePlace { root, confinement, redactor, signals }).await
     }
 
     async fn call_model(

@@ -21,6 +21,7 @@ use crate::config::{
     self, Claim, Config, CustomTool, LoadOptions, Loaded, NO_CONFIGURATION, Overrides, TrustStore,
 };
 use crate::error::Error;
+use crate::outside::OutsideAgents;
 use crate::run::decision_cache::DecisionCache;
 use crate::setup::assemble::{Environment, Providers};
 use crate::setup::project_folder::check_project_folder;
@@ -48,6 +49,7 @@ pub struct RawkoBuilder {
     pub(crate) decision_cache: Option<DecisionCache>,
     pub(crate) providers: Providers,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) outside: Option<Arc<dyn OutsideAgents>>,
     pub(crate) person: Option<(String, Approver)>,
     pub(crate) unattended: bool,
     pub(crate) keys_when_called: bool,
@@ -77,6 +79,7 @@ impl Default for RawkoBuilder {
             decision_cache: None,
             providers: BTreeMap::new(),
             tools: Vec::new(),
+            outside: None,
             person: None,
             unattended: false,
             keys_when_called: false,
@@ -244,6 +247,14 @@ impl RawkoBuilder {
     #[must_use]
     pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
         self.tools.push(tool);
+        self
+    }
+
+    /// Sets what speaks with the programs of agents with `acp:`. Without it, a run with such an agent is refused. The crate
+    /// `rawko-acp` has one that speaks the Agent Client Protocol.
+    #[must_use]
+    pub fn outside_agents(mut self, agents: Arc<dyn OutsideAgents>) -> Self {
+        self.outside = Some(agents);
         self
     }
 

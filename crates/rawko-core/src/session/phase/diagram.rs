@@ -27,6 +27,8 @@ pub enum PhaseKind {
     Summarizing,
     /// Tool calls run.
     Tools,
+    /// The agent's own program works, in the place of turns and tool calls.
+    Outside,
     /// A person is asked for a call.
     Approving,
     /// The tree is saved before the first change.
@@ -41,7 +43,7 @@ pub enum PhaseKind {
 
 impl PhaseKind {
     /// All kinds, in the order in which a run usually passes them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Idle,
         Self::Asking,
         Self::BackingOff,
@@ -52,6 +54,7 @@ impl PhaseKind {
         Self::Approving,
         Self::Checkpointing,
         Self::Tools,
+        Self::Outside,
         Self::Inspecting,
         Self::Learning,
         Self::Verifying,
@@ -71,6 +74,7 @@ impl PhaseKind {
             Self::Approving => "approving",
             Self::Checkpointing => "checkpointing",
             Self::Tools => "tools",
+            Self::Outside => "outside",
             Self::Inspecting => "inspecting",
             Self::Learning => "learning",
             Self::Verifying => "verifying",
@@ -84,10 +88,19 @@ impl PhaseKind {
         use PhaseKind as P;
         match self {
             P::Idle => &[P::Asking],
-            P::Asking => &[P::BackingOff, P::Retrying, P::Recalling, P::Turn, P::Summarizing, P::Verifying],
+            P::Asking => &[
+                P::BackingOff,
+                P::Retrying,
+                P::Recalling,
+                P::Turn,
+                P::Summarizing,
+                P::Checkpointing,
+                P::Outside,
+                P::Verifying,
+            ],
             P::BackingOff => &[P::Asking],
             P::Retrying => &[P::Asking, P::BackingOff, P::Turn, P::Summarizing, P::Inspecting, P::Learning],
-            P::Recalling => &[P::Asking, P::Turn],
+            P::Recalling => &[P::Asking, P::Turn, P::Checkpointing, P::Outside],
             P::Turn => &[
                 P::Asking,
                 P::BackingOff,
@@ -111,7 +124,7 @@ impl PhaseKind {
                 P::Inspecting,
                 P::Learning,
             ],
-            P::Checkpointing => &[P::Asking, P::BackingOff, P::Tools, P::Learning],
+            P::Checkpointing => &[P::Asking, P::BackingOff, P::Tools, P::Outside, P::Learning],
             P::Tools => &[
                 P::Asking,
                 P::BackingOff,
@@ -122,6 +135,7 @@ impl PhaseKind {
                 P::Inspecting,
                 P::Learning,
             ],
+            P::Outside => &[P::Asking, P::BackingOff, P::Inspecting, P::Learning, P::Verifying],
             P::Inspecting => &[P::Asking, P::Learning],
             P::Learning => &[P::Asking, P::Verifying],
             P::Verifying => &[P::Asking],
@@ -143,6 +157,7 @@ impl RunPhase {
                 ExecutionStage::Turn => PhaseKind::Turn,
                 ExecutionStage::Summarizing(_) => PhaseKind::Summarizing,
                 ExecutionStage::Tools => PhaseKind::Tools,
+                ExecutionStage::Outside => PhaseKind::Outside,
                 ExecutionStage::Approving(_) => PhaseKind::Approving,
                 ExecutionStage::Checkpointing(_) => PhaseKind::Checkpointing,
                 ExecutionStage::Inspecting(_) => PhaseKind::Inspecting,
