@@ -227,6 +227,10 @@ pub(crate) fn builder_of(environment: ProcessEnv) -> RawkoBuilder {
     let mut builder = Rawko::builder()
         .env(move |name| environment.var(name))
         .secret_variables(environment.secrets().iter().cloned());
+    #[cfg(feature = "acp")]
+    {
+        builder = builder.outside_agents(std::sync::Arc::new(rawko_acp::AcpAgents));
+    }
     if let Some(directory) = environment.config_dir() {
         builder = builder.user_config_dir(directory);
     }

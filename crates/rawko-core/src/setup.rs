@@ -15,7 +15,7 @@ use crate::hook::HookEvent;
 use crate::hosted::HostedSearch;
 use crate::integrity::ChangedChecks;
 use crate::policy::{WEB_SEARCH, entry_covers, is_of_use, offered_tools, tool_permission};
-use crate::tool::ToolSpec;
+use crate::tool::{ToolAccess, ToolSpec};
 
 /// Everything a run needs to know, besides its task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -320,6 +320,15 @@ impl Setup {
         let mut tools = offered_tools(&agent.config, &self.tools);
         tools.retain(|tool| is_of_use(&tool.name, &agent.permissions));
         tools
+    }
+
+    /// What an outside agent may do to the tree: to change files takes a tool of rawko's that it may use and that this run
+    /// has.
+    #[must_use]
+    pub fn access_of_outside(&self, agent: &AgentSetup) -> ToolAccess {
+        let known: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let may = |tool: &str| tool_permission(&agent.config, tool, &known).is_allowed();
+        if may("Write") || may("Edit") { ToolAccess::Mutating } else { ToolAccess::ReadOnly }
     }
 
     /// Whether an entry of `tools.allowed` or `tools.blocked` names a tool that this run has for `agent`.

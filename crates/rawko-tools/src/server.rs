@@ -36,6 +36,8 @@ pub struct ServerProgram {
     pub directory: PathBuf,
     /// What it may touch.
     pub permissions: Arc<Permissions>,
+    /// Whether it may make namespaces of its own, for walls of its own inside of the sandbox.
+    pub nests: bool,
 }
 
 impl std::fmt::Debug for ServerProgram {
@@ -74,7 +76,7 @@ impl ServerProcess {
     ) -> Result<(Self, UnixStream), String> {
         let confined = |sandbox: &Sandbox| Confined {
             sandbox: sandbox.clone(),
-            who: format!("mcp server {}", server.name),
+            who: server.name.clone(),
             permissions: Arc::clone(&server.permissions),
             approved_hosts: Vec::new(),
             root: root.to_owned(),
@@ -82,6 +84,7 @@ impl ServerProcess {
             layered: Vec::new(),
             changes: None,
             lasts: true,
+            nests: server.nests,
         };
         let confined = confinement.sandbox()?.map(confined);
         let named = server.permissions.env.as_deref().unwrap_or_default();
@@ -114,7 +117,7 @@ impl ServerProcess {
         let followed = Arc::clone(&state);
         // If no thread can be started, dropping the closure drops the command, which kills it.
         std::thread::Builder::new()
-            .name("mcp server".to_owned())
+            .name("server".to_owned())
             .spawn(move || follow(running, &followed))
             .map_err(failed)?;
         Ok((Self { handle, state }, ours))
@@ -177,6 +180,7 @@ mod tests {
             variables: vec![("GREETING".to_owned(), "hello".to_owned())],
             directory: std::env::temp_dir(),
             permissions: Arc::default(),
+            nests: false,
         }
     }
 

@@ -115,6 +115,7 @@ impl ToolContext {
             layered: Vec::new(),
             changes: None,
             lasts: true,
+            nests: false,
         }))
     }
 

@@ -52,6 +52,7 @@ mod integrity;
 pub mod journal;
 mod mcp;
 pub mod memory;
+pub mod outside;
 mod private;
 mod redact;
 mod run;

@@ -5,6 +5,8 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[cfg(feature = "acp")]
+mod acp_agents;
 mod adopted;
 mod answers;
 mod approvals;
@@ -85,4 +87,6 @@ mod waits;
 mod web;
 mod whole_run;
 mod wire;
+#[cfg(not(feature = "acp"))]
+mod without_acp;
 mod worktree;

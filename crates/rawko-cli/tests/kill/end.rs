@@ -64,6 +64,7 @@ fn answers(what: &str, records: &[rawko::journal::Record]) -> (BTreeSet<String>,
             Event::Answered { effect, answer: EffectAnswer::ModelReplied { .. } }
             | Event::Answered { effect, answer: EffectAnswer::ModelFailed { .. } }
             | Event::Answered { effect, answer: EffectAnswer::ToolFinished { .. } }
+            | Event::Answered { effect, answer: EffectAnswer::OutsideAgentEnded { .. } }
             | Event::Answered { effect, answer: EffectAnswer::ApprovalAnswered { .. } }
             | Event::Answered { effect, answer: EffectAnswer::CheckpointTaken { .. } }
             | Event::Answered { effect, answer: EffectAnswer::TreeInspected { .. } }

@@ -52,7 +52,7 @@ pub fn system_prompt(agent: &AgentSetup, place: &ProjectContext) -> String {
 }
 
 /// The project's `AGENTS.md` files: the nearest one whole, the others by name.
-fn standing_instructions(place: &ProjectContext) -> String {
+pub(super) fn standing_instructions(place: &ProjectContext) -> String {
     let mut text = String::new();
     if place.instructions.is_none() && place.more_instructions.is_empty() {
         return text;

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::effect::TimerPurpose;
+use crate::agent::outside::OutsideWork;
 use crate::approval::Approval;
 use crate::error::ErrorInfo;
 use crate::facts::{TreeInspection, Verification};
@@ -44,6 +45,11 @@ pub enum EffectAnswer {
     ToolFinished {
         /// Its result.
         outcome: ToolOutcome,
+    },
+    /// The program of a `RunOutsideAgent` ended its work, well or not.
+    OutsideAgentEnded {
+        /// What it did, as far as it said so.
+        work: Box<OutsideWork>,
     },
     /// An `AskUser` was answered, or its time was up.
     ApprovalAnswered {
@@ -102,6 +108,7 @@ impl EffectAnswer {
         "ModelReplied",
         "ModelFailed",
         "ToolFinished",
+        "OutsideAgentEnded",
         "ApprovalAnswered",
         "CheckpointTaken",
         "CheckpointFailed",
@@ -122,6 +129,7 @@ impl EffectAnswer {
             Self::ModelReplied { .. } => "ModelReplied",
             Self::ModelFailed { .. } => "ModelFailed",
             Self::ToolFinished { .. } => "ToolFinished",
+            Self::OutsideAgentEnded { .. } => "OutsideAgentEnded",
             Self::ApprovalAnswered { .. } => "ApprovalAnswered",
             Self::CheckpointTaken { .. } => "CheckpointTaken",
             Self::CheckpointFailed { .. } => "CheckpointFailed",
@@ -143,6 +151,7 @@ pub(super) enum OpenEffect {
     ModelCall,
     /// The number is the call's place in its turn.
     ToolCall(usize),
+    Outside,
     Approval,
     Checkpoint,
     Inspection,
@@ -166,6 +175,7 @@ impl OpenEffect {
         match answer {
             A::ModelReplied { .. } | A::ModelFailed { .. } => self == Self::ModelCall,
             A::ToolFinished { .. } => matches!(self, Self::ToolCall(_)),
+            A::OutsideAgentEnded { .. } => self == Self::Outside,
             A::ApprovalAnswered { .. } => self == Self::Approval,
             A::CheckpointTaken { .. } | A::CheckpointFailed { .. } => self == Self::Checkpoint,
             A::MemoriesRecalled { .. } => self == Self::Recall,

@@ -55,6 +55,17 @@ pub enum Effect {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         grants: Vec<Refusal>,
     },
+    /// Have an outside agent carry out its execution; answered by `OutsideAgentEnded`.
+    RunOutsideAgent {
+        /// Its id.
+        id: EffectId,
+        /// The agent.
+        agent: String,
+        /// All that it is given.
+        prompt: String,
+        /// What it may do to the tree.
+        access: ToolAccess,
+    },
     /// Ask a person for a call that the permissions do not grant; answered by `ApprovalAnswered`.
     AskUser {
         /// Its id.
@@ -177,6 +188,7 @@ impl Effect {
         match self {
             Self::CallModel { purpose, model, .. } => format!("a request for `{purpose}` to {model}"),
             Self::RunTool { agent, call, .. } => format!("{} by `{agent}`", call.name),
+            Self::RunOutsideAgent { agent, .. } => format!("the work of `{agent}` by its own program"),
             Self::AskUser { question, .. } => format!(
                 "a question to the user: may `{}` call {}, {}",
                 question.agent,
@@ -203,6 +215,7 @@ impl Effect {
         match self {
             Self::CallModel { .. } => "call_model",
             Self::RunTool { .. } => "run_tool",
+            Self::RunOutsideAgent { .. } => "run_outside_agent",
             Self::AskUser { .. } => "ask_user",
             Self::TakeCheckpoint { .. } => "checkpoint",
             Self::Recall { .. } => "recall",
@@ -222,6 +235,7 @@ impl Effect {
         match self {
             Self::CallModel { id, .. }
             | Self::RunTool { id, .. }
+            | Self::RunOutsideAgent { id, .. }
             | Self::AskUser { id, .. }
             | Self::TakeCheckpoint { id, .. }
             | Self::Recall { id, .. }

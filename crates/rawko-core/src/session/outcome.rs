@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::ledger::Ledger;
 use super::spend::SharedSpend;
 use super::tree::Freshness;
+use crate::agent::outside::OutsideUse;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::facts::{Proof, Verification};
 use crate::integrity::{Doubt, DoubtReason};
@@ -129,6 +130,9 @@ pub struct Outcome {
     /// Sessions that ran in the same folder meanwhile: changed files and verification may be of both.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<String>,
+    /// The outside agents that worked, with the keys that they were given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<OutsideUse>,
 }
 
 /// A task of a session that has had others since.
@@ -238,6 +242,7 @@ impl Outcome {
             error: None,
             earlier_tasks: Vec::new(),
             beside: Vec::new(),
+            outside: Vec::new(),
         }
     }
 }
@@ -265,6 +270,7 @@ impl Ledger {
             verification: self.tree.fresh().cloned(),
             earlier_tasks: self.carried.ended.clone(),
             beside: self.tree.beside.clone(),
+            outside: self.outside.clone(),
             ..Outcome::bare(status, summary)
         }
     }

@@ -176,6 +176,12 @@ impl RunState {
                     self.phase.charge(consumed);
                 }
             }
+            EffectAnswer::OutsideAgentEnded { work } => {
+                if let Some(execution) = self.phase.execution() {
+                    let used = (work.usage, work.cost_usd);
+                    self.ledger.spend.settle_outside(id, execution.agent(), used, reaction);
+                }
+            }
             // No model was asked.
             _ => {}
         }

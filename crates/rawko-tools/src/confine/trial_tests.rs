@@ -19,6 +19,7 @@ fn tried(text: &str, limit: Duration) -> (tempfile::TempDir, Result<(), TrialErr
         network: Network::Own,
         input: Vec::new(),
         converses: false,
+        nests: false,
         max_processes: 64,
     };
     let result = run(&program, plan, limit);

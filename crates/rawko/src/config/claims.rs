@@ -6,7 +6,7 @@
 
 use std::path::{Component, Path};
 
-use rawko_core::agent::{AgentConfig, SandboxUse, builtin_agents};
+use rawko_core::agent::{AcpProgram, AgentConfig, SandboxUse, builtin_agents};
 use rawko_core::integrity::ChangedChecks;
 use rawko_core::policy::{WEB_FETCH, WEB_SEARCH, is_of_use};
 use rawko_tools::protected_name;
@@ -106,6 +106,17 @@ impl Claims<'_> {
         let own = own.filter_map(|file| Some((file.config.as_ref()?, &file.source, Some(file))));
         for (agent, source, file) in own.chain(translated.map(|(agent, source)| (agent, source, None))) {
             if builtin.contains(agent) {
+                continue;
+            }
+            if let Some(acp) = &agent.acp {
+                let line = file.map_or(1, |file| file.document.place("/acp").line);
+                let message = acp_claim(&agent.name, acp);
+                self.found.push(Claim {
+                    kind: ClaimKind::CustomTool,
+                    path: source.name.clone(),
+                    line,
+                    message,
+                });
                 continue;
             }
             if let Some((tool, does)) = reach(config).into_iter().find(|(tool, _)| may_use(agent, tool)) {
@@ -289,6 +300,18 @@ pub(super) fn mcp_claim(name: &str, server: &McpServer) -> String {
         if let Some(list) = list.as_ref().filter(|list| !list.is_empty()) {
             message.push_str(&format!("; it may {what} {}", whole(&list.join(", "))));
         }
+    }
+    message
+}
+
+/// What the program of an agent does, in words.
+fn acp_claim(name: &str, acp: &AcpProgram) -> String {
+    let mut message = format!("the agent `{name}` would run `{}`", whole(&acp.command.join(" ")));
+    if let Some(key) = &acp.key {
+        message.push_str(&format!(" and be given {key} of your environment"));
+    }
+    if !acp.net.is_empty() {
+        message.push_str(&format!("; it may reach {}", whole(&acp.net.join(", "))));
     }
     message
 }

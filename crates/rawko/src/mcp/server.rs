@@ -155,12 +155,13 @@ fn target(
                 None => home.unwrap_or_else(|| place.tree.to_owned()),
             };
             Ok(ServerTransport::Program(ServerProgram {
-                name: name.to_owned(),
+                name: format!("mcp server {name}"),
                 program: PathBuf::from(filled(command)?),
                 arguments: config.args.iter().map(|argument| filled(argument)).collect::<Result<_, _>>()?,
                 variables: pairs(&config.env)?,
                 directory,
                 permissions: Arc::clone(permissions),
+                nests: false,
             }))
         }
         (None, Some(url)) => {

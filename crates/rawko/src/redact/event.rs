@@ -6,6 +6,7 @@
 //! refuses it.
 
 use rawko_core::ErrorInfo;
+use rawko_core::agent::outside::OutsideEnd;
 use rawko_core::facts::Verification;
 use rawko_core::hook::HookReply;
 use rawko_core::hosted::HostedBlock;
@@ -48,6 +49,13 @@ impl Redactor {
             } => self.error(error),
             Event::Answered { effect: _, answer: EffectAnswer::ToolFinished { outcome } } => {
                 self.outcome(outcome);
+            }
+            Event::Answered { effect: _, answer: EffectAnswer::OutsideAgentEnded { work } } => {
+                self.mask(&mut work.text);
+                self.clean_all(work.asked.iter_mut().map(|asked| &mut asked.title));
+                if let OutsideEnd::Failed { error } = &mut work.end {
+                    self.error(error);
+                }
             }
             Event::Answered { effect: _, answer: EffectAnswer::CheckpointFailed { message } } => {
                 self.clean(message);
@@ -289,6 +297,10 @@ mod tests {
             "filesModified": [CANARY], "filesSeen": [{"path": CANARY, "digest": ""}], "durationMs": 1}}));
         check(json!({"type": "ModelFailed", "effect": 3, "durationMs": 1, "error": {
             "code": "authentication_failed", "message": format!("bad key {CANARY}"), "requestId": CANARY, "tool": CANARY}}));
+        let error = json!({"code": "tool_failure", "message": CANARY});
+        let asked = json!([{"act": "edit", "title": CANARY, "allowed": true, "rule": "r"}]);
+        check(json!({"type": "OutsideAgentEnded", "effect": 3, "work": {
+            "end": {"how": "failed", "error": error}, "text": CANARY, "asked": asked, "durationMs": 1}}));
         check(json!({"type": "CheckpointFailed", "effect": 3, "message": CANARY}));
         check(json!({"type": "TreeInspectionFailed", "effect": 3, "message": CANARY}));
         let reply = json!({"blocked": CANARY, "context": [CANARY], "warnings": [CANARY]});

@@ -25,6 +25,7 @@ use crate::error::Error;
 use crate::hooks::Gates;
 use crate::integrity::IntegrityGuard;
 use crate::journal::{ForkedFrom, Journal, JournalWriter};
+use crate::outside::OutsidePerformer;
 use crate::redact::{KnownSecret, Redactor, secrets_in};
 use crate::run::Run;
 use crate::run::decision_cache::DecisionCache;
@@ -239,6 +240,12 @@ impl Rawko {
             unattended: self.builder.unattended,
         })
         .with_gates(self.gates(session, directory, confinement))
+        .with_outside(
+            self.builder
+                .outside
+                .clone()
+                .map(|agents| OutsidePerformer::new(agents, self.builder.environment.clone(), &setup.agents)),
+        )
         .with_cache(self.decision_cache(setup))
         .with_seen(past.verified.clone())
     }
@@ -294,7 +301,17 @@ impl Rawko {
             .map(|text| KnownSecret { what: "a key of the telemetry collector".to_owned(), text });
         let of_servers = self.mcp_servers().into_iter().flat_map(|server| server.secrets());
         let of_servers = of_servers.map(KnownSecret::of_program);
-        let secrets = keys.chain(search).chain(inherited).chain(named).chain(of_collector).chain(of_servers);
+        let of_outside = self.loaded.agents.values().filter_map(|agent| {
+            let variable = agent.config.acp.as_ref()?.key.as_ref()?;
+            Some(KnownSecret::of_variable(variable, (builder.environment)(variable)?))
+        });
+        let secrets = keys
+            .chain(search)
+            .chain(inherited)
+            .chain(named)
+            .chain(of_collector)
+            .chain(of_servers)
+            .chain(of_outside);
         Redactor::new(secrets, providers.values().cloned()).showing_tokens(!config.secrets.mask_tokens)
     }
 

@@ -29,6 +29,7 @@ use crate::checks::tree_checks::SeenTrees;
 use crate::clock::now;
 use crate::hooks::{Gates, GrantedCall};
 use crate::integrity::{IntegrityGuard, VerifyPlan};
+use crate::outside::{OutsidePerformer, OutsidePlace, OutsideWork};
 use crate::redact::{RedactedStream, Redactor};
 use crate::run::decision_cache::DecisionCache;
 use crate::run::event::RunEvent;
@@ -64,6 +65,8 @@ pub(crate) struct Performer {
     asker: Option<Asker>,
     /// Who is asked about calls, and hooks.
     gates: Option<Gates>,
+    /// Carries out the executions of outside agents.
+    outside: Option<OutsidePerformer>,
     /// The arbiter's cache.
     cache: Option<DecisionCache>,
     /// Open provider sessions: the arbiter's and the agents' latest. A new conversation takes the place of the old
@@ -105,6 +108,7 @@ impl Performer {
             redactor,
             asker: None,
             gates: None,
+            outside: None,
             cache: None,
             arbiter: Mutex::new(None),
             agent: Mutex::new(None),
@@ -140,6 +144,11 @@ impl Performer {
         }
     }
 
+    /// Sets who carries out the executions of outside agents.
+    pub(crate) fn with_outside(self, outside: Option<OutsidePerformer>) -> Self {
+        Self { outside, ..self }
+    }
+
     /// Sets the arbiter's cache.
     pub(crate) fn with_cache(self, cache: Option<DecisionCache>) -> Self {
         Self { cache, ..self }
@@ -161,6 +170,7 @@ impl Performer {
     pub(crate) fn grant(&self, agents: &BTreeMap<String, AgentSetup>) {
         *self.grants.lock().unwrap_or_else(PoisonError::into_inner) = grants_of(agents);
         self.memory.set_recipients(agents);
+        self.outside.iter().for_each(|outside| outside.reconfigure(agents));
     }
 
     /// Stops running tool calls, without waiting.
@@ -193,6 +203,11 @@ impl Performer {
                     self.seen.forget_last();
                 }
                 self.run_tool(GrantedCall { agent, call, access }, grants, traceparent).await
+            }
+            Effect::RunOutsideAgent { id: _, agent, prompt, access } => {
+                self.seen.forget_last();
+                let work = Box::new(self.run_outside(&agent, prompt, access, &signals).await);
+                EffectAnswer::OutsideAgentEnded { work }
             }
             Effect::AskUser { id: _, question } => {
                 let approval = match &self.asker {
@@ -238,6 +253,21 @@ impl Performer {
             }
             Effect::Abandon { .. } | Effect::Finish { .. } => return None,
         })
+    }
+
+    async fn run_outside(
+        &self,
+        agent: &str,
+        prompt: String,
+        access: ToolAccess,
+        signals: &Signals,
+    ) -> OutsideWork {
+        let Some(outside) = &self.outside else {
+            let message = format!("`{agent}` is an ACP agent, and this rawko was built without ACP");
+            return OutsideWork::failed(ErrorInfo::new(ErrorCode::ConfigError, message));
+        };
+        let (root, confinement, redactor) = (&*self.root, &self.confinement, &*self.redactor);
+        outside.run(agent, prompt, access, OutsidePlace { root, confinement, redactor, signals }).await
     }
 
     async fn call_model(

@@ -139,7 +139,10 @@ pub(crate) fn lift_default_cost(setup: &mut Setup) {
 pub(crate) fn unpriced(setup: &Setup) -> Option<&str> {
     let prices = PriceTable::with_overrides(setup.prices.clone());
     let of_run = setup.limits.max_cost_usd.is_some();
-    let limited = |agent: &&AgentSetup| of_run || agent.config.budget.max_cost_usd.is_some();
+    // What an outside agent spends is checked elsewhere.
+    let limited = |agent: &&AgentSetup| {
+        agent.config.acp.is_none() && (of_run || agent.config.budget.max_cost_usd.is_some())
+    };
     let choices: Vec<_> = setup.agents.values().filter(limited).map(|agent| &agent.model).collect();
     // An agent with a budget may continue with any of the alternatives.
     let others = setup.fallback.iter().filter(|_| of_run || !choices.is_empty());
@@ -368,7 +371,8 @@ pub(crate) fn providers(
     registered: &Providers,
     build: impl Fn(&str) -> Result<Arc<dyn Provider>, Error>,
 ) -> Result<Providers, Error> {
-    let choices = setup.agents.values().map(|agent| &agent.model);
+    let asking = setup.agents.values().filter(|agent| agent.config.acp.is_none());
+    let choices = asking.map(|agent| &agent.model);
     let extractor = setup.memory.iter().filter_map(|memory| Some(&memory.extract.as_ref()?.model));
     let names: BTreeSet<&str> = choices
         .chain([&setup.arbiter.model])

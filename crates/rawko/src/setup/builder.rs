@@ -22,6 +22,7 @@ use crate::config::{
 };
 use crate::error::Error;
 use crate::hooks::{CallGate, CallVerdict, GrantedCall};
+use crate::outside::OutsideAgents;
 use crate::run::decision_cache::DecisionCache;
 use crate::setup::assemble::{Environment, Providers};
 use crate::setup::project_folder::check_project_folder;
@@ -49,6 +50,7 @@ pub struct RawkoBuilder {
     pub(crate) decision_cache: Option<DecisionCache>,
     pub(crate) providers: Providers,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) outside: Option<Arc<dyn OutsideAgents>>,
     pub(crate) person: Option<(String, Approver)>,
     pub(crate) unattended: bool,
     pub(crate) on_call: Option<CallGate>,
@@ -79,6 +81,7 @@ impl Default for RawkoBuilder {
             decision_cache: None,
             providers: BTreeMap::new(),
             tools: Vec::new(),
+            outside: None,
             person: None,
             unattended: false,
             on_call: None,
@@ -247,6 +250,14 @@ impl RawkoBuilder {
     #[must_use]
     pub fn tool(mut self, tool: Arc<dyn Tool>) -> Self {
         self.tools.push(tool);
+        self
+    }
+
+    /// Sets what speaks with the programs of agents with `acp:`. Without it, a run with such an agent is refused. The crate
+    /// `rawko-acp` has one that speaks the Agent Client Protocol.
+    #[must_use]
+    pub fn outside_agents(mut self, agents: Arc<dyn OutsideAgents>) -> Self {
+        self.outside = Some(agents);
         self
     }
 

@@ -252,6 +252,7 @@ impl Rawko {
         let confinement = self.confinement()?;
         setup.agents = assemble::with_sandbox(setup.agents, self.is_confined());
         self.check_prices(&setup)?;
+        self.check_outside(&setup)?;
         self.check_search()?;
         if !confinement.runs_commands() {
             setup.verify = None;

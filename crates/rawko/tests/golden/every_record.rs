@@ -3,6 +3,9 @@
 
 use rawko::journal::{ForkedFrom, JournalHeader, StepRecord};
 use rawko_core::agent::Importance;
+use rawko_core::agent::outside::{
+    OutsideAct, OutsideAsked, OutsideEnd, OutsideStop, OutsideUse, OutsideWork,
+};
 use rawko_core::approval::{Approval, ApprovalQuestion};
 use rawko_core::facts::{CommandRun, DiffStat, OtherCheck, Proof, TestCounts, TreeInspection, Verification};
 use rawko_core::hook::{HookOccasion, HookReply};
@@ -136,6 +139,10 @@ pub(crate) fn events() -> Vec<Stamped> {
         effect: EffectId(9),
         answer: EffectAnswer::ApprovalAnswered { approval },
     }));
+    events.extend(every_outside_work().into_iter().map(|work| Event::Answered {
+        effect: EffectId(10),
+        answer: EffectAnswer::OutsideAgentEnded { work: Box::new(work) },
+    }));
     let stops = [
         StopReason::EndTurn,
         StopReason::ToolUse,
@@ -161,6 +168,7 @@ pub(crate) fn events() -> Vec<Stamped> {
             | Event::Answered { answer: EffectAnswer::ModelReplied { .. }, .. }
             | Event::Answered { answer: EffectAnswer::ModelFailed { .. }, .. }
             | Event::Answered { answer: EffectAnswer::ToolFinished { .. }, .. }
+            | Event::Answered { answer: EffectAnswer::OutsideAgentEnded { .. }, .. }
             | Event::Answered { answer: EffectAnswer::ApprovalAnswered { .. }, .. }
             | Event::Answered { answer: EffectAnswer::CheckpointTaken { .. }, .. }
             | Event::Answered { answer: EffectAnswer::CheckpointFailed { .. }, .. }
@@ -183,6 +191,28 @@ pub(crate) fn events() -> Vec<Stamped> {
         }
     }
     (1..).zip(events).map(|(n, event)| Stamped { at: Timestamp(1_750_000_000_000 + n), event }).collect()
+}
+
+fn every_outside_work() -> Vec<OutsideWork> {
+    let asked =
+        [OutsideAct::Read, OutsideAct::Edit, OutsideAct::Execute, OutsideAct::Fetch, OutsideAct::Other]
+            .map(|act| OutsideAsked { act, title: "a title".into(), allowed: true, rule: "a rule".into() });
+    let stops = [
+        OutsideStop::EndTurn,
+        OutsideStop::MaxTokens,
+        OutsideStop::MaxTurns,
+        OutsideStop::Refusal,
+        OutsideStop::Cancelled,
+    ];
+    let stopped = stops.map(|reason| OutsideWork {
+        end: OutsideEnd::Stopped { reason },
+        text: "I did it.".into(),
+        asked: asked.to_vec(),
+        usage: Some(usage()),
+        cost_usd: Some(0.25),
+        duration_ms: 7_000,
+    });
+    stopped.into_iter().chain([OutsideWork::failed(error())]).collect()
 }
 
 pub(crate) fn step() -> StepRecord {
@@ -222,6 +252,12 @@ pub(crate) fn step() -> StepRecord {
             grants: every_refusal(),
         });
     }
+    effects.push(Effect::RunOutsideAgent {
+        id: EffectId(10),
+        agent: "coder".into(),
+        prompt: "Do it.".into(),
+        access: ToolAccess::Mutating,
+    });
     effects.push(Effect::AskUser { id: EffectId(9), question: Box::new(question()) });
     effects.push(Effect::TakeCheckpoint { id: EffectId(3), iteration: 1 });
     effects.push(Effect::Recall {
@@ -293,6 +329,11 @@ pub(crate) fn step() -> StepRecord {
             error: Some(error()),
             earlier_tasks: vec![],
             beside: vec!["20260123-094000-123-abcde".into()],
+            outside: vec![OutsideUse {
+                agent: "coder".into(),
+                program: "claude-code-acp".into(),
+                key: Some("ANTHROPIC_API_KEY".into()),
+            }],
         };
         effects.push(Effect::Finish { outcome: Box::new(outcome) });
     }
@@ -300,6 +341,7 @@ pub(crate) fn step() -> StepRecord {
         match effect {
             Effect::CallModel { .. }
             | Effect::RunTool { .. }
+            | Effect::RunOutsideAgent { .. }
             | Effect::AskUser { .. }
             | Effect::TakeCheckpoint { .. }
             | Effect::InspectTree { .. }

@@ -27,6 +27,8 @@ pub enum PhaseKind {
     Summarizing,
     /// Tool calls run.
     Tools,
+    /// The agent's own program works, in the place of turns and tool calls.
+    Outside,
     /// A person is asked for a call.
     Approving,
     /// The tree is saved before the first change.
@@ -55,6 +57,7 @@ impl PhaseKind {
         Self::Checkpointing,
         Self::Tools,
         Self::Hooking,
+        Self::Outside,
         Self::Inspecting,
         Self::Learning,
         Self::Verifying,
@@ -75,6 +78,7 @@ impl PhaseKind {
             Self::Checkpointing => "checkpointing",
             Self::Tools => "tools",
             Self::Hooking => "hooking",
+            Self::Outside => "outside",
             Self::Inspecting => "inspecting",
             Self::Learning => "learning",
             Self::Verifying => "verifying",
@@ -88,14 +92,22 @@ impl PhaseKind {
         use PhaseKind as P;
         match self {
             P::Idle => &[P::Asking, P::Hooking],
-            P::Asking => {
-                &[P::BackingOff, P::Retrying, P::Recalling, P::Turn, P::Summarizing, P::Verifying, P::Hooking]
-            }
+            P::Asking => &[
+                P::BackingOff,
+                P::Retrying,
+                P::Recalling,
+                P::Turn,
+                P::Summarizing,
+                P::Checkpointing,
+                P::Outside,
+                P::Verifying,
+                P::Hooking,
+            ],
             P::BackingOff => &[P::Asking],
             P::Retrying => {
                 &[P::Asking, P::BackingOff, P::Turn, P::Summarizing, P::Hooking, P::Inspecting, P::Learning]
             }
-            P::Recalling => &[P::Asking, P::Turn],
+            P::Recalling => &[P::Asking, P::Turn, P::Checkpointing, P::Outside],
             P::Turn => &[
                 P::Asking,
                 P::BackingOff,
@@ -123,7 +135,7 @@ impl PhaseKind {
                 P::Inspecting,
                 P::Learning,
             ],
-            P::Checkpointing => &[P::Asking, P::BackingOff, P::Tools, P::Hooking, P::Learning],
+            P::Checkpointing => &[P::Asking, P::BackingOff, P::Tools, P::Outside, P::Hooking, P::Learning],
             P::Tools => &[
                 P::Asking,
                 P::BackingOff,
@@ -135,6 +147,7 @@ impl PhaseKind {
                 P::Inspecting,
                 P::Learning,
             ],
+            P::Outside => &[P::Asking, P::BackingOff, P::Hooking, P::Inspecting, P::Learning, P::Verifying],
             P::Inspecting => &[P::Asking, P::Learning],
             P::Hooking => &[
                 P::Asking,
@@ -167,6 +180,7 @@ impl RunPhase {
                 ExecutionStage::Turn => PhaseKind::Turn,
                 ExecutionStage::Summarizing(_) => PhaseKind::Summarizing,
                 ExecutionStage::Tools => PhaseKind::Tools,
+                ExecutionStage::Outside => PhaseKind::Outside,
                 ExecutionStage::Approving(_) => PhaseKind::Approving,
                 ExecutionStage::Checkpointing(_) => PhaseKind::Checkpointing,
                 ExecutionStage::Hooking(_) => PhaseKind::Hooking,

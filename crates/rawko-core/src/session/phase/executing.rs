@@ -3,9 +3,11 @@
 use super::approving::Approving;
 use super::learning::Learning;
 use super::recalling::Recalling;
-use super::{ExecutionStage, FollowUp, checkpointing, hooking, inspecting, summarizing, tools, turn};
+use super::{
+    ExecutionStage, FollowUp, checkpointing, hooking, inspecting, outside, summarizing, tools, turn,
+};
 use crate::agent::execution::{Execution, ExecutionStep};
-use crate::agent::prompt;
+use crate::agent::{outside_system_prompt, prompt};
 use crate::attachment;
 use crate::conversation::ConversationLog;
 use crate::error::{ErrorCode, ErrorInfo};
@@ -35,8 +37,13 @@ pub(in crate::session) fn start(
     if let Err(error) = ledger.begins(&before, name) {
         return failed(None, error, ledger, reaction);
     }
+    // An outside agent has no conversation to go on with: its program ended with its work.
+    let is_outside = agent.config.acp.is_some();
     let continued = previous.take_if(|execution| {
-        conversation == Conversation::Same && execution.agent() == name && execution.dialogue.can_resume()
+        !is_outside
+            && conversation == Conversation::Same
+            && execution.agent() == name
+            && execution.dialogue.can_resume()
     });
     if let Some(execution) = previous {
         ledger.carried.keep(execution);
@@ -48,7 +55,7 @@ pub(in crate::session) fn start(
         execution.resume(agent.config.max_turns(), words, []);
         return begin_work(execution, &agent, true, ledger, reaction);
     }
-    if let Some(mut execution) = ledger.carried_conversation(name) {
+    if let Some(mut execution) = ledger.carried_conversation(name).filter(|_| !is_outside) {
         let (context, tasks) = (ledger.task.context(), ledger.carried.tasks.as_slice());
         let before = ledger.task.handed_over();
         let mut words =
@@ -93,8 +100,11 @@ pub(super) fn begin_conversation(
     }
     opening.push_str(&prompt::said_before(ledger.user.words.all()));
     let agent = AgentSetup { model: ledger.setup.permitted(&agent.model, &agent), ..agent };
-    let stable = prompt::system_prompt(&agent, &ledger.setup.place);
-    let tools = ledger.setup.tools_of(&agent);
+    let (stable, tools) = if agent.config.acp.is_some() {
+        (outside_system_prompt(&agent, &ledger.setup.place), Vec::new())
+    } else {
+        (prompt::system_prompt(&agent, &ledger.setup.place), ledger.setup.tools_of(&agent))
+    };
     let id = ledger.carried.new_conversation();
     let log = ConversationLog::with_own_ending(id, stable, &prompt::memories(&recalled.block), tools.into());
     let alternatives = ledger.setup.alternatives(&agent.model);
@@ -123,8 +133,11 @@ fn begin_work(
         return out_of_budget(execution, why, ledger, reaction);
     }
     ledger.start_work_timer(&name, reaction);
-    if let Some(after_ms) = agent.config.limits.timeout {
+    if let Some(after_ms) = agent.config.longest_execution() {
         ledger.start_timer(TimerPurpose::ExecutionDeadline, after_ms, reaction);
+    }
+    if execution.is_outside() {
+        return outside::start(execution, ledger, reaction);
     }
     turn::start(execution, ledger, reaction)
 }
@@ -187,7 +200,7 @@ pub(super) fn out_of_budget(
 }
 
 /// An execution is over. Its hooks are asked, if there are any, before anything else looks at it.
-fn ended(
+pub(super) fn ended(
     mut execution: Box<Execution>,
     mut result: AgentResult,
     ledger: &mut Ledger,

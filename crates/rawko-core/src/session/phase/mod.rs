@@ -13,6 +13,7 @@ pub(super) mod hooking;
 mod inspecting;
 mod learning;
 mod objection;
+mod outside;
 mod recalling;
 mod retrying;
 mod summarizing;
@@ -71,6 +72,8 @@ pub(super) enum ExecutionStage {
     Summarizing(Box<PendingSummary>),
     /// The tool calls of a turn run.
     Tools,
+    /// The agent's own program works.
+    Outside,
     /// A person is asked for a call that the permissions do not grant; the other calls of the turn wait.
     Approving(Box<Approving>),
     /// The tree is saved before an execution first changes it; these tool calls wait.
@@ -144,6 +147,9 @@ impl RunPhase {
             (Self::Working(execution, step), answer) => match (step, answer) {
                 (ExecutionStage::Tools, A::ToolFinished { outcome }) => {
                     tools::finished(execution, effect, outcome.clone(), ledger, reaction)
+                }
+                (ExecutionStage::Outside, A::OutsideAgentEnded { work }) => {
+                    outside::ended(execution, work, ledger, reaction)
                 }
                 (ExecutionStage::Approving(step), A::ApprovalAnswered { approval }) => {
                     step.answered(execution, approval, ledger, reaction)
@@ -235,6 +241,7 @@ impl RunPhase {
                     summarizing::ask(execution, summary, ledger, reaction)
                 }
                 ExecutionStage::Tools => tools::lost(execution, effect, ledger, reaction),
+                ExecutionStage::Outside => outside::lost(execution, ledger, reaction),
                 ExecutionStage::Approving(step) => step.again(execution, ledger, reaction),
                 ExecutionStage::Checkpointing(calls) => {
                     checkpointing::ask(execution, calls, ledger, reaction)

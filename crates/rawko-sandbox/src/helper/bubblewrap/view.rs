@@ -288,6 +288,7 @@ mod tests {
             network: Network::Own,
             input: Vec::new(),
             converses: false,
+            nests: false,
             max_processes: 1,
         };
         let mut said = Vec::new();

@@ -339,6 +339,10 @@ fn ask_the_same(a: &Effect, b: &Effect) -> bool {
             Effect::RunTool { agent: p, call: a, access: x, .. },
             Effect::RunTool { agent: q, call: b, access: y, .. },
         ) => p == q && a == b && x == y,
+        (
+            Effect::RunOutsideAgent { agent: p, prompt: a, .. },
+            Effect::RunOutsideAgent { agent: q, prompt: b, .. },
+        ) => p == q && a == b,
         (Effect::AskUser { question: p, .. }, Effect::AskUser { question: q, .. }) => {
             (&p.agent, &p.call, &p.needs) == (&q.agent, &q.call, &q.needs)
         }
