@@ -25,8 +25,8 @@
 //! `.rawko/sessions/` keeps every step.
 //!
 //! - A tool of your own implements [`Tool`]; pass it to [`RawkoBuilder::tool`].
-//! - [`RawkoBuilder::on_approval`] asks a person for calls that are not granted, if `permissions.ask` says so.
-//! - [`RawkoBuilder::on_call`] sees every call before it is made, and may deny it.
+//! - [`RawkoBuilder::on_approval`] asks a person for calls that are not granted, if `permissions.ask` says so;
+//!   [`RawkoBuilder::on_call`] sees every granted call before it is made, and may deny it.
 //! - A provider of your own implements [`Provider`]; pass it to [`RawkoBuilder::provider`].
 //! - With the feature `telemetry`, spans and metrics go to the collector that the environment or the configuration names;
 //!   [`Run::telemetry`] waits until they are sent.

@@ -496,3 +496,18 @@ async fn a_function_sees_every_call_and_a_denial_is_a_result() {
     });
     assert_eq!(recorded.as_deref(), Some("nothing is written today"));
 }
+
+#[test]
+fn a_session_with_hooks_is_not_given_to_a_fleet() {
+    let dir = tempfile::tempdir().unwrap();
+    let opens = || {
+        let rawko = builder(dir.path(), json!([])).trusted(true).build().unwrap();
+        rawko.opening(None, "do it", "/work").map(drop)
+    };
+    opens().unwrap();
+    std::fs::create_dir(dir.path().join(".claude")).unwrap();
+    let hooks = json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}});
+    std::fs::write(dir.path().join(".claude/settings.json"), hooks.to_string()).unwrap();
+    let refused = opens().unwrap_err().to_string();
+    assert!(refused.contains("hooks do not run on the workers of a fleet"), "{refused}");
+}

@@ -65,7 +65,7 @@ fn a_hook_denies_a_call_and_the_agent_reads_why() {
     // The same hook, and a call that it is not about.
     let ended = with_settings(writes(), &json!({"PreToolUse": hook("Bash", script)})).run("Write it.");
     ended.exits(0);
-    assert_eq!(result(&ended, "Write").1, false);
+    assert!(!result(&ended, "Write").1);
     assert!(ended.trial.project().join("a.txt").exists());
 }
 
@@ -94,14 +94,14 @@ fn a_hook_that_hangs_denies_and_does_not_hold_the_run() {
     // Elsewhere it is a warning.
     let ended = with_settings(writes(), &json!({ "PostToolUse": hangs, "Stop": hangs })).run("Write it.");
     ended.exits(0);
-    assert_eq!(result(&ended, "Write").1, false);
+    assert!(!result(&ended, "Write").1);
     assert!(warnings(&ended).contains("did not end in time"), "{}", ended.stdout);
 }
 
 /// Whether a process has this word in its command line.
 fn is_running(word: &str) -> bool {
-    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    processes.into_iter().any(|process| {
+    let mut processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.any(|process| {
         let line = std::fs::read(process.path().join("cmdline")).unwrap_or_default();
         line.split(|byte| *byte == 0).any(|argument| argument == word.as_bytes())
     })
@@ -118,7 +118,7 @@ fn a_megabyte_is_cut_and_a_daemon_is_ended() {
     assert!(!is_error && content.contains("yyyy"), "{}", content.len());
     assert!(content.len() < 20_000, "{}", content.len());
     assert!(!is_running("86311"), "the daemon is gone");
-    let journal = rawko::journal::SessionStore::of_project(ended.trial.project()).find("last").unwrap();
+    let journal = rawko::journal::SessionStore::of_project(&ended.trial.project()).find("last").unwrap();
     assert!(journal.metadata().unwrap().len() < 500_000);
 }
 
@@ -127,7 +127,7 @@ fn an_untrusted_project_has_no_hooks() {
     let deny = json!({"PreToolUse": hook("*", "exit 2")});
     let ended = Trial::new(writes()).file(".claude/settings.json", &settings(&deny)).run("Write it.");
     ended.exits(0).says(&["not trusted", "hooks", "rawko trust"]);
-    assert_eq!(result(&ended, "Write").1, false, "the hook was not asked");
+    assert!(!result(&ended, "Write").1, "the hook was not asked");
     // In rawko's own configuration they are a claim like other programs.
     let refused = Trial::new(writes()).config(&json!({ "hooks": deny })).run("Write it.");
     refused.exits(5).says(&["would be run as a PreToolUse hook", "rawko trust"]);
@@ -183,7 +183,7 @@ fn hooks_write_nothing_outside_unless_the_user_lets_them() {
         }
         let ended = trial.run("Write it.");
         ended.exits(0);
-        assert_eq!(result(&ended, "Write").1, false);
+        assert!(!result(&ended, "Write").1);
         assert_eq!(mark.exists(), off);
         if off {
             let last: Value = serde_json::from_str(&std::fs::read_to_string(&mark).unwrap()).unwrap();

@@ -73,6 +73,7 @@ fn answers(what: &str, records: &[rawko::journal::Record]) -> (BTreeSet<String>,
             | Event::Answered { effect, answer: EffectAnswer::TreeInspectionFailed { .. } }
             | Event::Answered { effect, answer: EffectAnswer::VerificationFinished { .. } }
             | Event::Answered { effect, answer: EffectAnswer::CheckpointFailed { .. } }
+            | Event::Answered { effect, answer: EffectAnswer::HooksAnswered { .. } }
             | Event::Answered { effect, answer: EffectAnswer::TimerFired } => *effect,
             Event::Answered { effect, answer: EffectAnswer::EffectLost } => {
                 lost_effects.insert(*effect);
