@@ -35,7 +35,7 @@ impl Response {
     #[track_caller]
     fn message(&self) -> Value {
         let events = self.body.lines().filter_map(|line| line.strip_prefix("data:"));
-        let text = events.map(str::trim).filter(|data| !data.is_empty()).next_back().unwrap_or(&self.body);
+        let text = events.map(str::trim).rfind(|data| !data.is_empty()).unwrap_or(&self.body);
         serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {}: {}", self.status, self.body))
     }
 

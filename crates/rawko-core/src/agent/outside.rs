@@ -93,7 +93,7 @@ impl OutsideWork {
 }
 
 /// An outside agent of a run, and what it was given.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OutsideUse {
     /// The agent's name.

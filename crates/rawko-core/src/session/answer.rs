@@ -104,7 +104,7 @@ pub enum EffectAnswer {
 
 impl EffectAnswer {
     /// The names of all answers, as the journal has them.
-    pub(super) const NAMES: [&str; 14] = [
+    pub(super) const NAMES: [&str; 15] = [
         "ModelReplied",
         "ModelFailed",
         "ToolFinished",

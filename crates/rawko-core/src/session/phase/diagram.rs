@@ -45,7 +45,7 @@ pub enum PhaseKind {
 
 impl PhaseKind {
     /// All kinds, in the order in which a run usually passes them.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::Idle,
         Self::Asking,
         Self::BackingOff,
