@@ -50,6 +50,7 @@ mod integrity;
 pub mod journal;
 mod mcp;
 pub mod memory;
+pub mod plugins;
 mod private;
 mod redact;
 mod run;

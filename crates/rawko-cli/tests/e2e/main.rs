@@ -46,6 +46,7 @@ mod notify;
 mod of_the_user;
 mod outages;
 mod permissions;
+mod plugins;
 mod prompt_cache;
 mod provider_search;
 mod record;
