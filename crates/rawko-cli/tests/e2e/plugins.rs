@@ -164,7 +164,8 @@ fn a_changed_file_ends_the_approval_until_it_is_given_anew() {
     assert!(stderr.contains("rawko plugins check demo"), "{stderr}");
     let ended = trial.run("Work.");
     ended.exits(0);
-    assert!(ended.stdout.contains("not those that you approved"), "a run says it, too: {}", ended.stdout);
+    let said = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(said.contains("not those that you approved"), "a run says it, too: {said}");
     let trial = ended.trial;
 
     let (code, stdout, _) = trial.rawko(&["plugins", "check", "demo"]);
