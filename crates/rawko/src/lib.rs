@@ -53,6 +53,7 @@ pub mod journal;
 mod mcp;
 pub mod memory;
 pub mod outside;
+pub mod plugins;
 mod private;
 mod redact;
 mod run;

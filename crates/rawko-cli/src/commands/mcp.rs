@@ -98,6 +98,7 @@ fn list(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
         json!({
             "name": server.name(), "target": loaded.target(), "path": loaded.path, "scope": loaded.scope,
             "approval": server.state(),
+            "plugin": loaded.plugin.as_ref().map(|plugin| &plugin.place.name),
         })
     };
     let entries: Vec<Value> = servers.iter().map(entry).collect();
@@ -112,7 +113,10 @@ fn list(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
                 McpState::NotApproved => "no".to_owned(),
                 McpState::Unusable { .. } => "unusable".to_owned(),
             }),
-            ("FROM", &|server| server.loaded().path.to_string_lossy().into_owned()),
+            ("FROM", &|server| match &server.loaded().plugin {
+                Some(plugin) => format!("plug-in {}", plugin.place.name),
+                None => server.loaded().path.to_string_lossy().into_owned(),
+            }),
             ("TARGET", &|server| server.loaded().target()),
         ])
     })?;

@@ -20,6 +20,7 @@ pub(crate) mod machine;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod memory;
+pub(crate) mod plugins;
 pub(crate) mod providers;
 pub(crate) mod replay;
 pub(crate) mod resume;

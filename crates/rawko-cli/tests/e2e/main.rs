@@ -53,6 +53,7 @@ mod notify;
 mod of_the_user;
 mod outages;
 mod permissions;
+mod plugins;
 mod prompt_cache;
 mod provider_search;
 mod record;

@@ -17,7 +17,7 @@ use super::nearest::nearest;
 use super::yaml::escape;
 
 /// The target of a transition that ends the task; no agent can have this name.
-const COMPLETE: &str = "complete";
+pub(super) const COMPLETE: &str = "complete";
 
 /// Checks all rules, and returns every violation.
 pub(super) fn check(agents: &[AgentFile], known: &KnownNames<'_>) -> Vec<Diagnostic> {

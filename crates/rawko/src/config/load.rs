@@ -23,6 +23,7 @@ use super::hooks::{self, LoadedHook};
 use super::layers::{FileLayer, Layers, Provenance};
 use super::mcp::{self, LoadedServer, MCP_JSON};
 use super::model::Config;
+use super::plugins::{self, Plugin};
 use super::provider::{choose_default, move_keys};
 use super::schema::{FileKind, Validated, validate};
 use super::settings::{LooseModel, Overrides, push_environment, push_flags};
@@ -66,6 +67,8 @@ pub struct Loaded {
     pub mcp: BTreeMap<String, LoadedServer>,
     /// The hooks of the configuration and of Claude Code's settings, the user's first.
     pub hooks: Vec<LoadedHook>,
+    /// The plug-ins that are installed and approved as they are. Their agents, skills and servers are among those above.
+    pub plugins: Vec<Plugin>,
     /// Findings that are not errors, such as a file that is ignored.
     pub warnings: Vec<Diagnostic>,
     /// The origin of each setting.
@@ -130,11 +133,14 @@ impl Loader<'_> {
         }
         let agents = self.agents(&layers, config.as_ref());
         let templates = self.templates();
+        let mut plugins = self.plugins(config.as_ref());
 
         let builtin = self.builtin_agents(&layers, config.as_ref());
         let mut names: Vec<&str> = builtin.iter().map(|agent| agent.name.as_str()).collect();
         let found = agents.files.iter().map(|file| file.name.as_str());
         names.extend(found.chain(agents.translated.iter().map(|(agent, _)| agent.name.as_str())));
+        names
+            .extend(plugins.iter().flat_map(|plugin| &plugin.agents).map(|agent| agent.config.name.as_str()));
         names.sort_unstable();
         names.dedup();
         let known = KnownNames {
@@ -156,18 +162,19 @@ impl Loader<'_> {
         let Some(config) = config.filter(|_| self.errors.is_empty()) else { return Err(()) };
 
         self.hash_scripts(&config, &layers);
-        let skills = self.skills();
-        let mcp = self.mcp_servers(&config, &layers);
+        let skills = self.skills(&plugins);
+        let mcp = self.mcp_servers(&config, &layers, &mut plugins);
         let hooks = self.hooks(&config, &layers);
         let claims =
             claims::of(&config, &layers, &agents.files, &agents.translated, self.options.project_dir);
         Ok(Loaded {
-            agents: agents.merged(builtin),
+            agents: agents.merged(builtin, &plugins),
             config,
             templates,
             skills,
             mcp,
             hooks,
+            plugins,
             warnings: std::mem::take(&mut self.warnings),
             provenance: layers.provenance,
             fingerprint: std::mem::take(&mut self.fingerprint),
@@ -298,8 +305,8 @@ impl Loader<'_> {
     }
 
     /// Reads the skills. Those of the project are part of what is trusted, with all their files.
-    fn skills(&mut self) -> Vec<Skill> {
-        let (skills, warnings) =
+    fn skills(&mut self, plugins: &[Plugin]) -> Vec<Skill> {
+        let (mut skills, warnings) =
             skills::read_all(self.options.project_dir, self.options.user_dir, self.home().as_deref());
         self.warnings.extend(warnings);
         for skill in skills.iter().filter(|skill| skill.scope() == Scope::Project) {
@@ -308,6 +315,7 @@ impl Loader<'_> {
             let files = skill.place.shown.join("(SHA-256 of each file)");
             self.hashed.push(SourceFile::new(&files, Scope::Project, &skill.manifest));
         }
+        skills.extend(plugins.iter().flat_map(|plugin| plugin.skills.iter().cloned()));
         skills
     }
 
@@ -319,7 +327,12 @@ impl Loader<'_> {
     }
 
     /// The servers of all files. Those of `.mcp.json` are part of what is trusted.
-    fn mcp_servers(&mut self, config: &Config, layers: &Layers) -> BTreeMap<String, LoadedServer> {
+    fn mcp_servers(
+        &mut self,
+        config: &Config,
+        layers: &Layers,
+        plugins: &mut [Plugin],
+    ) -> BTreeMap<String, LoadedServer> {
         let mut servers = mcp::of_config(&config.mcp, layers);
         let name = Path::new(MCP_JSON);
         let path = self.options.project_dir.join(name);
@@ -332,6 +345,23 @@ impl Loader<'_> {
             Ok(None) => {}
             // Another tool's file: it does not stop a run.
             Err(unreadable) => self.warnings.push(*unreadable),
+        }
+        let left_out = |name: &str, server: &LoadedServer, by: String| {
+            let message =
+                format!("the server `{name}` of this plug-in is left out: {by} has one of this name");
+            let help = "rename or remove one of them to use both".to_owned();
+            Diagnostic::of_file(&server.path, message, Some(help))
+        };
+        for plugin in plugins.iter_mut() {
+            // One that is switched off is, whoever brings it.
+            for (name, own) in &config.mcp.servers {
+                let removed = plugin.servers.remove(name).filter(|_| !own.disabled);
+                self.warnings.extend(removed.map(|server| left_out(name, &server, "config.yaml".to_owned())));
+            }
+        }
+        for (name, server) in plugins::add_servers(plugins, &mut servers) {
+            let by = servers.get(name).map(|other| other.path.display().to_string()).unwrap_or_default();
+            self.warnings.push(left_out(name, server, by));
         }
         servers
     }

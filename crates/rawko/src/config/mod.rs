@@ -42,6 +42,7 @@ pub(crate) use nearest::nearest;
 mod notify;
 mod observability;
 mod patience;
+mod plugins;
 mod position;
 mod provider;
 mod report;
@@ -87,6 +88,8 @@ pub use model::{
 pub use notify::{NotifyConfig, NotifyOn};
 pub use observability::{ObservabilityConfig, OtlpProtocol};
 pub use patience::{OutageConfig, Patience};
+pub use plugins::{HookCommand, Plugin, PluginAgent, PluginForm, PluginPlace, PluginServer};
+pub(crate) use plugins::{is_plugin_name, plugin_name};
 pub use position::Position;
 pub use provider::{COPILOT, ResolvedProvider};
 pub use rawko_core::{NotATimeSpan, PlainNumber, TimeSpan};

@@ -1,7 +1,8 @@
 //! The agents of a run: built-in ones, the user's and the project's together.
 //!
 //! Owns where agents are read from and which of several with one name counts: the project's own, then its `.claude/agents`, then
-//! the user's own, then the user's `~/.claude/agents`, then the built-in one. What a replaced agent was is kept, to be shown.
+//! the user's own, then the user's `~/.claude/agents`, then those of plug-ins, then the built-in one. What a replaced agent was is
+//! kept, to be shown.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,6 +18,7 @@ use super::layers::Layers;
 use super::load::Loader;
 use super::model::{BuiltinAgents, Config, DEFAULT_AGENTS_DIRECTORY};
 use super::nearest::nearest;
+use super::plugins::Plugin;
 use super::rights;
 use super::source::{Scope, SourceFile, list};
 
@@ -51,6 +53,13 @@ pub enum AgentSource {
     File(PathBuf),
     /// A file that was written for Claude Code.
     ClaudeCode(PathBuf),
+    /// A file of a plug-in.
+    Plugin {
+        /// The plug-in's name.
+        name: String,
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 impl fmt::Display for AgentSource {
@@ -58,6 +67,7 @@ impl fmt::Display for AgentSource {
         match self {
             Self::BuiltIn => f.write_str("built in"),
             Self::File(path) | Self::ClaudeCode(path) => write!(f, "{}", path.display()),
+            Self::Plugin { name, path } => write!(f, "plug-in {name}: {}", path.display()),
         }
     }
 }
@@ -167,7 +177,7 @@ impl Loader<'_> {
     }
 
     /// What the translation of an agent for Claude Code depends on.
-    fn around<'b>(&self, config: Option<&Config>) -> ImportContext<'b>
+    pub(super) fn around<'b>(&self, config: Option<&Config>) -> ImportContext<'b>
     where
         Self: 'b,
     {
@@ -241,10 +251,24 @@ impl Loader<'_> {
 
 impl Agents {
     /// All agents by name, and of several with one name the one with precedence.
-    pub(super) fn merged(self, builtin: Vec<AgentConfig>) -> BTreeMap<String, LoadedAgent> {
+    pub(super) fn merged(
+        self,
+        builtin: Vec<AgentConfig>,
+        plugins: &[Plugin],
+    ) -> BTreeMap<String, LoadedAgent> {
         let mut team = Team::default();
         for agent in builtin {
             team.add(agent, AgentSource::BuiltIn, None, BTreeMap::new());
+        }
+        for plugin in plugins {
+            for agent in &plugin.agents {
+                let source =
+                    AgentSource::Plugin { name: plugin.place.name.clone(), path: agent.path.clone() };
+                // Of two plug-ins, the first by its name counts.
+                if !team.agents.contains_key(&agent.config.name) {
+                    team.add(agent.config.clone(), source, Some(Scope::User), BTreeMap::new());
+                }
+            }
         }
         let (mut files, mut translated) = (self.files, self.translated);
         for scope in [Scope::User, Scope::Project] {
