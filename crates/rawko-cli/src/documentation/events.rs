@@ -38,3 +38,15 @@ fn the_page_shows_the_examples_of_the_readmes() {
         );
     }
 }
+
+#[test]
+fn the_clients_have_the_version_of_the_crates() {
+    let version = env!("CARGO_PKG_VERSION");
+    for (name, line) in [
+        ("clients/python/pyproject.toml", format!("version = \"{version}\"")),
+        ("clients/node/package.json", format!("\"version\": \"{version}\"")),
+    ] {
+        let text = std::fs::read_to_string(format!("{ROOT}/{name}")).expect("a file");
+        assert!(text.contains(&line), "{name} has no `{line}`");
+    }
+}
