@@ -113,7 +113,9 @@ def check_metrics(requests, spans, names):
     assert count("gen_ai.invoke_agent.duration") == operations("invoke_agent") + 1
     for kind in ("input", "output"):
         assert count(f"gen_ai.client.inference.operation.{kind}_tokens") == operations("chat")
-        assert total(f"gen_ai.client.inference.usage.{kind}_tokens") == tokens(kind) > 0
+        assert total(f"gen_ai.client.inference.usage.{kind}_tokens") == tokens(kind), kind
+    # The demo's model counts no input.
+    assert tokens("output") > 0
     assert not [name for name in found if name in ("gen_ai.workflow.duration", "gen_ai.client.token.usage")], set(found)
 
 

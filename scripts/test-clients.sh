@@ -26,13 +26,13 @@ echo "Node: $(node --version)"
 
 # Packages are made of copies: what the tools leave behind is no part of the repository.
 cp -r clients "$work/clients"
-venv="$work/venv"
-if python3 -m venv "$venv" >"$work/pip.log" 2>&1 &&
-  timeout 10m "$venv/bin/pip" install --quiet --disable-pip-version-check build mypy >"$work/pip.log" 2>&1 &&
+venv="$PWD/target/clients"
+if { [ -x "$venv/bin/python" ] || python3 -m venv "$venv"; } >"$work/pip.log" 2>&1 &&
+  timeout 10m "$venv/bin/pip" install --quiet --disable-pip-version-check build==1.6.1 mypy==2.4.1 >"$work/pip.log" 2>&1 &&
   timeout 10m "$venv/bin/python" -m build --outdir "$work/dist" "$work/clients/python" >"$work/pip.log" 2>&1; then
-  "$venv/bin/pip" install --quiet --disable-pip-version-check --no-index "$work"/dist/*.whl
+  "$venv/bin/pip" install --quiet --disable-pip-version-check --no-index --force-reinstall "$work"/dist/*.whl
   "$venv/bin/python" -c 'import rawko_client; assert rawko_client.events.parse_event({"type": "run_paused"}).type == "run_paused"'
-  "$venv/bin/mypy" --strict --python-version 3.10 -p rawko_client
+  "$venv/bin/mypy" --strict --python-version 3.10 --cache-dir "$work/mypy" -p rawko_client
 else
   echo "SKIPPED, the Python package was not made: $(tail -1 "$work/pip.log")"
 fi

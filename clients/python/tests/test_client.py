@@ -48,6 +48,7 @@ class Runs(World):
         self.assertIsInstance(seen[0], events.SessionStarted)
         self.assertEqual(seen[-1], outcome)
         self.assertFalse([event for event in seen if isinstance(event, events.UnknownEvent)])
+        self.fits_the_schema(seen)
         calls_seen = [event.call.name for event in seen if isinstance(event, events.ToolCalled)]
         self.assertEqual(calls_seen, ["Write", "Report"])
         states = [(event.from_, event.to) for event in seen if isinstance(event, events.StateChanged)]
@@ -72,7 +73,9 @@ class Runs(World):
         outcome = await run.cancel()
         self.assertEqual(outcome.status, "cancelled")
         self.assertEqual((await run.cancel()).status, "cancelled")
-        steered = [event.command async for event in run if isinstance(event, events.Steered) and not event.ignored]
+        seen = [event async for event in run]
+        self.fits_the_schema(seen)
+        steered = [event.command for event in seen if isinstance(event, events.Steered) and not event.ignored]
         self.assertEqual([command.type for command in steered], ["say", "pause", "go"])
         self.assertEqual(steered[0].text, "--not an option")
         with self.assertRaises(RawkoError):
@@ -82,8 +85,9 @@ class Runs(World):
         permissions = {"ask": ["commands"], "run": ["cat"]}
         script = [select("developer"), calls("Bash", command="echo made >> made"), report(), complete()]
         run = await self.rawko(script, {"permissions": permissions}).run("Make it.")
-        answer = ""
+        answer, seen = "", []
         async for event in run:
+            seen.append(event)
             if isinstance(event, events.ApprovalRequested):
                 self.assertEqual([need.type for need in event.needs], ["command"])
                 with self.assertRaisesRegex(RawkoError, "another call"):
@@ -91,6 +95,7 @@ class Runs(World):
                 await (run.approve(event) if allow else run.deny(event))
             if isinstance(event, events.ApprovalAnswered):
                 answer = event.answer
+        self.fits_the_schema(seen)
         return await run.outcome(), answer
 
     async def test_a_question_is_answered_with_yes(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import subprocess
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 from rawko_client import Rawko
+from rawko_client._record import Record
 
 BINARY = os.environ["RAWKO_BINARY"]
 
@@ -69,3 +71,22 @@ class World(unittest.IsolatedAsyncioTestCase):
         path.write_text(text, encoding="utf-8")
         path.chmod(0o755)
         return path
+
+    def fits_the_schema(self, seen: List[Any]) -> None:
+        """These events have no field that the types lack, and all that the types require."""
+        self.assertTrue(seen)
+        self.assertEqual([problem for event in seen for problem in problems(event)], [])
+
+
+def problems(record: Record) -> List[str]:
+    name = type(record).__name__
+    known = {key: attribute for attribute, key, _ in record.FIELDS}
+    found = [f"{name}.{key} is not known" for key in record.raw if key not in known]
+    defaults = {field.name for field in dataclasses.fields(record) if field.default is field.default_factory}  # type: ignore
+    found += [f"{name}.{key} is missing" for key, field in known.items() if field in defaults and key not in record.raw]
+    for attribute in known.values():
+        value = getattr(record, attribute)
+        for item in value if isinstance(value, list) else [value]:
+            if isinstance(item, Record):
+                found += problems(item)
+    return found

@@ -26,6 +26,7 @@ const PROGRAMS: &[&str] = &[
     "maturin",
     "mdbook",
     "npm",
+    "pip",
     "sh",
     "sha256sum",
     "sudo",
