@@ -161,7 +161,6 @@ fn target(
                 variables: pairs(&config.env)?,
                 directory,
                 permissions: Arc::clone(permissions),
-                nests: false,
             }))
         }
         (None, Some(url)) => {
