@@ -34,10 +34,6 @@ pub struct ConfinementPlan {
     /// Whether its standard output is a socket that is its standard input too, in place of `input`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub converses: bool,
-    /// Whether it may make namespaces of its own, for walls of its own inside of these. What is mounted here stays as it is in
-    /// them. Without namespaces nothing changes.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub nests: bool,
     /// The most processes at the same time. The kernel does not hold root to it.
     pub max_processes: u64,
 }

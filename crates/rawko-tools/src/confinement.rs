@@ -81,6 +81,4 @@ pub(crate) struct Confined {
     pub(crate) changes: Option<PathBuf>,
     /// Whether its home and caches last. Else they are new for each command: what one leaves decides nothing.
     pub(crate) lasts: bool,
-    /// Whether it may make namespaces of its own.
-    pub(crate) nests: bool,
 }

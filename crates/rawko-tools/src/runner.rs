@@ -60,7 +60,6 @@ impl CommandRunner {
             layered: Vec::new(),
             changes: None,
             lasts: false,
-            nests: false,
         };
         Self { confined: confinement.sandbox().map(|sandbox| sandbox.map(confined)), ..self.clone() }
     }

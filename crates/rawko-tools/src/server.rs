@@ -36,8 +36,6 @@ pub struct ServerProgram {
     pub directory: PathBuf,
     /// What it may touch.
     pub permissions: Arc<Permissions>,
-    /// Whether it may make namespaces of its own, for walls of its own inside of the sandbox.
-    pub nests: bool,
 }
 
 impl std::fmt::Debug for ServerProgram {
@@ -84,7 +82,6 @@ impl ServerProcess {
             layered: Vec::new(),
             changes: None,
             lasts: true,
-            nests: server.nests,
         };
         let confined = confinement.sandbox()?.map(confined);
         let named = server.permissions.env.as_deref().unwrap_or_default();
@@ -180,7 +177,6 @@ mod tests {
             variables: vec![("GREETING".to_owned(), "hello".to_owned())],
             directory: std::env::temp_dir(),
             permissions: Arc::default(),
-            nests: false,
         }
     }
 

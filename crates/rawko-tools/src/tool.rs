@@ -115,7 +115,6 @@ impl ToolContext {
             layered: Vec::new(),
             changes: None,
             lasts: true,
-            nests: false,
         }))
     }
 

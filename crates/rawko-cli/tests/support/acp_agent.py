@@ -5,7 +5,6 @@ Its first argument says what it does with its prompt. It is not a model: it does
 
 import json
 import os
-import subprocess
 import sys
 import time
 
@@ -59,10 +58,6 @@ def fix():
         file.write(text.replace("a - b", "a + b"))
 
 
-def run(*command):
-    return subprocess.run(command, capture_output=True).returncode
-
-
 def work(prompt):
     if WHAT == "fix":
         say("I look. ")
@@ -104,11 +99,7 @@ def work(prompt):
         secret = [name for name in os.environ if "KEY" in name or "TOKEN" in name]
         names = [name for name in secret if not name.startswith("GIT_CONFIG_KEY_")]
         state = attempt(lambda: ",".join(sorted(os.listdir(".rawko"))) or "empty")
-        nests = run("unshare", "--user", "--map-root-user", "--mount", "true")
-        mounts = run("unshare", "--user", "--map-root-user", "--mount", "mount", "-t", "tmpfs", "none", "/mnt")
-        uncovers = run("unshare", "--user", "--map-root-user", "--mount", "umount", os.path.abspath(".rawko"))
-        say(f"names {','.join(sorted(names)) or 'none'}; state {state}; ")
-        say(f"nests {nests}; mounts {mounts}; uncovers {uncovers}; plain {os.environ.get('PLAIN')}")
+        say(f"names {','.join(sorted(names)) or 'none'}; state {state}; plain {os.environ.get('PLAIN')}")
 
 
 def main():

@@ -39,8 +39,6 @@ pub(super) fn give_up(plan: &ConfinementPlan) -> StepResult<()> {
         // The first version of Landlock moves no file from one folder to another, which tools do all the time, and cannot
         // be asked to.
         Wall::Namespaces | Wall::Bubblewrap { .. } if landlock_version() < 2 => Ok(()),
-        // Landlock lets nobody mount, also in namespaces of their own. The kernel keeps the mounts of these there.
-        Wall::Namespaces | Wall::Bubblewrap { .. } if plan.nests => Ok(()),
         Wall::Namespaces | Wall::Bubblewrap { .. } => restrict_writing(plan).map(drop),
         Wall::Landlock => restrict_all(plan).and_then(|status| match status {
             RulesetStatus::NotEnforced => Err("this kernel has no Landlock".into()),
@@ -55,7 +53,7 @@ pub(super) fn give_up(plan: &ConfinementPlan) -> StepResult<()> {
         (Wall::Landlock, Network::Proxy { .. }) if landlock_version() >= HOLDS_PORTS => Sockets::Tcp,
         (Wall::Landlock, _) => Sockets::None,
     };
-    during("filtering system calls", seccomp::apply(sockets, plan.nests && plan.wall != Wall::Landlock))
+    during("filtering system calls", seccomp::apply(sockets))
 }
 
 /// Lowers a limit; a lower one that is there already stays.

@@ -56,21 +56,6 @@ const REFUSED: [libc::c_long; 43] = [
     libc::SYS_vhangup,
 ];
 
-/// Those of them that a program needs to make walls of its own, in namespaces of its own.
-const NESTING: [libc::c_long; 11] = [
-    libc::SYS_fsconfig,
-    libc::SYS_fsmount,
-    libc::SYS_fsopen,
-    libc::SYS_fspick,
-    libc::SYS_mount,
-    libc::SYS_mount_setattr,
-    libc::SYS_move_mount,
-    libc::SYS_open_tree,
-    libc::SYS_pivot_root,
-    libc::SYS_sethostname,
-    libc::SYS_umount2,
-];
-
 /// New namespaces, by `clone` or `unshare`.
 const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWCGROUP,
@@ -148,8 +133,8 @@ const OPENS: &[(libc::c_long, u8, u8)] = &[
 /// The bit of `O_TMPFILE` that is not that of `O_DIRECTORY`.
 const MAKES_TEMPORARY: libc::c_int = libc::O_TMPFILE & !libc::O_DIRECTORY;
 
-/// Applies the filter to this process and all below it. With `nests` they may make namespaces.
-pub(super) fn apply(sockets: Sockets, nests: bool) -> Result<(), Box<dyn std::error::Error>> {
+/// Applies the filter to this process and all below it.
+pub(super) fn apply(sockets: Sockets) -> Result<(), Box<dyn std::error::Error>> {
     let arch = TargetArch::try_from(std::env::consts::ARCH)?;
     // Programs learn from ENOSYS that there is no clone3 and no openat2, and use clone and openat, whose arguments a filter
     // can see.
@@ -161,7 +146,7 @@ pub(super) fn apply(sockets: Sockets, nests: bool) -> Result<(), Box<dyn std::er
     #[cfg(target_arch = "x86_64")]
     apply_filter(&no_x32())?;
     apply_filter(&refuse(unknown, libc::ENOSYS)?)?;
-    apply_filter(&refuse(refused(sockets, nests)?, libc::EPERM)?)?;
+    apply_filter(&refuse(refused(sockets)?, libc::EPERM)?)?;
     if matches!(sockets, Sockets::Tcp | Sockets::None) {
         // By this error, which no other call gives, it is known what was refused.
         let unix = Condition::new(0, Length::Dword, Is::Eq, u64::from(libc::AF_UNIX.cast_unsigned()))?;
@@ -193,19 +178,13 @@ fn no_x32() -> BpfProgram {
     ]
 }
 
-fn refused(
-    sockets: Sockets,
-    nests: bool,
-) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
+fn refused(sockets: Sockets) -> Result<BTreeMap<i64, Vec<SeccompRule>>, seccompiler::BackendError> {
     let mut rules: BTreeMap<i64, Vec<SeccompRule>> = REFUSED.iter().map(|call| (*call, Vec::new())).collect();
     let bits = |argument, bits: libc::c_int| {
         let bits = u64::from(bits.cast_unsigned());
         SeccompRule::new(vec![Condition::new(argument, Length::Dword, Is::MaskedEq(bits), bits)?])
     };
-    if nests {
-        NESTING.iter().for_each(|call| drop(rules.remove(call)));
-    }
-    for call in [libc::SYS_clone, libc::SYS_unshare].into_iter().filter(|_| !nests) {
+    for call in [libc::SYS_clone, libc::SYS_unshare] {
         let any = NAMESPACES.iter().map(|namespace| bits(0, *namespace)).collect::<Result<_, _>>()?;
         rules.insert(call, any);
     }

@@ -50,7 +50,7 @@ pub(crate) fn main() {
     libtest_mimic::run(&arguments, tests).exit();
 }
 
-const TESTS: [(&str, fn()); 27] = [
+const TESTS: [(&str, fn()); 26] = [
     ("a_plan_of_another_version_is_not_carried_out", a_plan_of_another_version_is_not_carried_out),
     ("no_step_follows_a_link", no_step_follows_a_link),
     ("no_call_of_the_x32_interface", no_call_of_the_x32_interface),
@@ -65,7 +65,6 @@ const TESTS: [(&str, fn()); 27] = [
     ("changes_to_a_layer_stay_apart_and_last", changes_to_a_layer_stay_apart_and_last),
     ("what_changes_below_a_layer_shows_through", what_changes_below_a_layer_shows_through),
     ("mounts_cannot_be_undone", mounts_cannot_be_undone),
-    ("walls_inside_of_walls_take_nothing_away_from_them", walls_inside_of_walls_take_nothing_away_from_them),
     ("the_kernels_switches_are_closed", the_kernels_switches_are_closed),
     ("devices_are_those_of_every_program", devices_are_those_of_every_program),
     ("no_way_to_the_network", no_way_to_the_network),
@@ -346,32 +345,6 @@ fn mounts_cannot_be_undone() {
     );
     trial.run(&script).says("here").never_says("CANARY");
     assert!(!Path::new("/usr/x").exists());
-}
-
-fn walls_inside_of_walls_take_nothing_away_from_them() {
-    let mut trial = Trial::new();
-    let outside = trial.outside("theirs", "CANARY");
-    let folder = outside.parent().unwrap().to_owned();
-    let protected = trial.project().join("kept");
-    fs::write(&protected, "as it was").unwrap();
-    trial.plan.base.insert(0, ViewStep::Cover(folder.clone()));
-    trial.plan.view.push(ViewStep::Protect(protected.clone()));
-    let script = format!(
-        "n='unshare --user --map-root-user --mount'; $n true && echo nests; $n mount -t tmpfs none /mnt && echo mounts; \
-         $n umount {0}; $n umount -l {0}; $n cat {1}; $n sh -c 'umount {0}; cat {1}'; \
-         $n mount -o remount,bind,rw /; $n mount -o remount,bind,rw {2}; $n sh -c 'echo lost > {2}'; $n touch /usr/x; \
-         $n sh -c 'mount --bind / /mnt; cat /mnt{1}; echo lost > /mnt{2}'; nsenter -t 1 -m cat {1}; echo here",
-        folder.display(),
-        outside.display(),
-        protected.display()
-    );
-    // Without the right to it, it makes none.
-    let ended = trial.run(&script).says("here");
-    assert!(!ended.output.contains("nests\n"), "{}", ended.output);
-    trial.plan.nests = true;
-    trial.run(&script).says("nests\n").says("mounts\n").says("here").never_says("CANARY");
-    assert!(!Path::new("/usr/x").exists());
-    assert_eq!(fs::read_to_string(&protected).unwrap(), "as it was");
 }
 
 fn the_kernels_switches_are_closed() {

@@ -56,7 +56,6 @@ impl Trial {
             network: Network::Own,
             input: Vec::new(),
             converses: false,
-            nests: false,
             max_processes: 4_096,
         };
         Self { folder, plan }

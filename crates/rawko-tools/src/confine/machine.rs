@@ -151,7 +151,6 @@ fn plan(own: &OwnFolders, wall: Wall, base: Vec<ViewStep>) -> ConfinementPlan {
         network: Network::Own,
         input: Vec::new(),
         converses: false,
-        nests: false,
         max_processes: 64,
     }
 }

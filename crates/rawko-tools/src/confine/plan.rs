@@ -92,7 +92,6 @@ impl Confined {
             network: way.network,
             input: input.to_owned(),
             converses: false,
-            nests: self.nests,
             max_processes: MAX_PROCESSES,
         })
     }

@@ -19,7 +19,6 @@ fn tried(text: &str, limit: Duration) -> (tempfile::TempDir, Result<(), TrialErr
         network: Network::Own,
         input: Vec::new(),
         converses: false,
-        nests: false,
         max_processes: 64,
     };
     let result = run(&program, plan, limit);

@@ -185,7 +185,6 @@ fn target(
                 variables,
                 directory,
                 permissions: Arc::clone(permissions),
-                nests: false,
             }))
         }
         (None, Some(url)) => {

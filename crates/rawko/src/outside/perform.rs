@@ -146,7 +146,6 @@ impl OutsidePerformer {
             variables,
             directory: root.to_owned(),
             permissions: Arc::new(permissions(granted, acp, access)),
-            nests: true,
         })
     }
 

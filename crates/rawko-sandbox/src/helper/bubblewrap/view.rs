@@ -288,7 +288,6 @@ mod tests {
             network: Network::Own,
             input: Vec::new(),
             converses: false,
-            nests: false,
             max_processes: 1,
         };
         let mut said = Vec::new();
