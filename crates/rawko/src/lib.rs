@@ -99,6 +99,7 @@ pub use run::denials::Denials;
 pub use run::event::{InstructionsRead, RunEvent};
 pub use run::hub::RunEvents;
 pub use run::notify::Notifications;
+pub use session_id::new_session_id;
 pub use setup::attaching::{MAX_ATTACHED_TEXT, NotAttached, attachment};
 pub use setup::builder::RawkoBuilder;
 pub use setup::found_models::{ModelPlace, PlaceKind};
