@@ -1,1 +1,3 @@
 //! rawko and the Agent Client Protocol: rawko as an agent of editors, and other agents in rawko's team.
+
+pub mod agent;

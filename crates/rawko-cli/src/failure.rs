@@ -84,6 +84,15 @@ impl Failure {
         }
     }
 
+    /// What to try.
+    #[cfg(feature = "acp")]
+    pub(crate) fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Report(report) => report.hint.as_deref(),
+            Self::PipeClosed => None,
+        }
+    }
+
     /// Writes the report to standard error.
     pub(crate) fn report(&self, console: &Console) {
         let Self::Report(report) = self else { return };
