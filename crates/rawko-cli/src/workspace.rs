@@ -42,6 +42,19 @@ impl Workspace {
         Self { console, keyboard: Keyboard::default(), environment, folder, is_named, config }
     }
 
+    /// The same in another folder, which a client names.
+    #[cfg(feature = "acp")]
+    pub(crate) fn at(&self, folder: &Path) -> Self {
+        Self {
+            console: self.console,
+            keyboard: Keyboard::default(),
+            environment: self.environment,
+            folder: folder.to_owned(),
+            is_named: false,
+            config: self.config.clone(),
+        }
+    }
+
     /// The project that the folder belongs to: the nearest ancestor with a `.rawko`, up to the root of the repository, or
     /// else that root, or else the folder itself. A home folder counts only if it is [configured as a project](TooWide):
     /// neither sessions of an earlier run nor dotfiles kept in git make everything below it part of a project.

@@ -107,6 +107,7 @@ pub use run::followed::{FollowedSession, SessionNews};
 pub use run::hub::RunEvents;
 pub use run::notify::Notifications;
 pub use run::recorded::RecordedRun;
+pub use session_id::new_session_id;
 pub use setup::attaching::{MAX_ATTACHED_TEXT, NotAttached, attachment};
 pub use setup::builder::RawkoBuilder;
 pub use setup::found_models::{ModelPlace, PlaceKind};

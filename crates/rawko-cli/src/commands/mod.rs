@@ -1,5 +1,6 @@
 //! The commands, one file each: their options, and what they do.
 
+pub(crate) mod acp;
 pub(crate) mod agents;
 pub(crate) mod approve;
 pub(crate) mod arbiter;

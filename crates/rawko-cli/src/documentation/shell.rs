@@ -16,6 +16,7 @@ use crate::arguments::{Cli, asks_for_build, with_command};
 
 /// Programs that the documentation may name. Check that a new one is the right one before you add it here.
 const PROGRAMS: &[&str] = &[
+    "acpx",
     "cargo",
     "copilot",
     "gh",

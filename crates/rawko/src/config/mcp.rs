@@ -18,6 +18,7 @@ use super::layers::Layers;
 use super::plugins::{PluginForm, PluginServer};
 use super::source::{Scope, SourceFile};
 use super::yaml::escape;
+use crate::error::Error;
 
 /// The file of other tools that names servers, relative to the project.
 pub(super) const MCP_JSON: &str = ".mcp.json";
@@ -226,6 +227,15 @@ fn fault(name: &str, server: &McpServer) -> Option<(&'static str, String, &'stat
         }
         (Some(_), None) | (None, Some(_)) => None,
     }
+}
+
+/// Checks a server that an embedding program adds.
+///
+/// # Errors
+/// [`Error::Setup`] if it cannot be used.
+pub(crate) fn check_server(name: &str, server: &McpServer) -> Result<(), Error> {
+    let fault = fault(name, server).map(|(_, message, help)| (message, help.to_owned()));
+    fault.map_or(Ok(()), |(message, hint)| Err(Error::Setup { message, hint }))
 }
 
 /// Whether this can be an address. The value of a variable is not known here.

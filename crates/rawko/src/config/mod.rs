@@ -79,8 +79,8 @@ pub use hooks::{HookEntry, HookGroup, HookKind, HooksConfig, LoadedHook};
 pub use init::{InitError, Initialised, agent_markdown, init};
 pub use layers::{Origin, Provenance};
 pub use load::{LoadOptions, Loaded, OwnTemplates, load};
-pub(crate) use mcp::expand;
 pub use mcp::{LoadedServer, McpPermissions, McpSection, McpServer};
+pub(crate) use mcp::{check_server, expand};
 pub use model::{
     AgentsSection, ArbiterConfig, BuiltinAgents, CacheConfig, CachePoints, Config, Constraints, CustomTool,
     FormatVersion, MemoryConfig, ProviderConfig, ProviderSection, ProviderType, TimeoutConfig,

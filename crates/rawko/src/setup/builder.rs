@@ -18,7 +18,8 @@ use serde_json::Value;
 use crate::channel::approval::Approver;
 use crate::checkpoint::foreign_repository;
 use crate::config::{
-    self, Claim, Config, CustomTool, LoadOptions, Loaded, NO_CONFIGURATION, Overrides, TrustStore,
+    self, Claim, Config, CustomTool, LoadOptions, Loaded, LoadedServer, McpServer, NO_CONFIGURATION,
+    Overrides, Scope, TrustStore,
 };
 use crate::error::Error;
 use crate::hooks::{CallGate, CallVerdict, GrantedCall};
@@ -28,6 +29,9 @@ use crate::setup::assemble::{Environment, Providers};
 use crate::setup::project_folder::check_project_folder;
 use crate::setup::rawko::Rawko;
 use crate::skills::SkillTool;
+
+/// Where a server comes from that no file defines.
+const EMBEDDER: &str = "the embedding program";
 
 /// Builds a [`Rawko`]. See [`Rawko::builder`].
 #[derive(Clone)]
@@ -42,6 +46,8 @@ pub struct RawkoBuilder {
     pub(crate) overrides: Overrides,
     pub(crate) permissions: Permissions,
     pub(crate) first_agent: Option<String>,
+    pub(crate) session_id: Option<String>,
+    pub(crate) servers: BTreeMap<String, McpServer>,
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) beside: bool,
     pub(crate) dry_run: bool,
@@ -73,6 +79,8 @@ impl Default for RawkoBuilder {
             overrides: Overrides::default(),
             permissions: Permissions::default(),
             first_agent: None,
+            session_id: None,
+            servers: BTreeMap::new(),
             attachments: Vec::new(),
             beside: false,
             dry_run: false,
@@ -182,6 +190,23 @@ impl RawkoBuilder {
     #[must_use]
     pub fn first_agent(mut self, name: impl Into<String>) -> Self {
         self.first_agent = Some(name.into());
+        self
+    }
+
+    /// Sets the id of the session that [`Rawko::run`] begins: one of [`new_session_id`](crate::new_session_id) that no session
+    /// has. For a program that names a session before there is a task. Default: a new one for each.
+    #[must_use]
+    pub fn session_id(mut self, id: impl Into<String>) -> Self {
+        self.session_id = Some(id.into());
+        self
+    }
+
+    /// Adds a server of tools (MCP). It is the user's own, as one of their configuration is: its tools need the same
+    /// approval ([`McpHandle::accept`](crate::McpHandle::accept)), and its program the same permissions. A server of the user's
+    /// configuration with this name is used in its place.
+    #[must_use]
+    pub fn mcp_server(mut self, name: impl Into<String>, server: McpServer) -> Self {
+        self.servers.insert(name.into(), server);
         self
     }
 
@@ -402,7 +427,17 @@ impl RawkoBuilder {
             known_tools: &known_tools,
             known_providers: &known_providers,
         };
-        config::load(&options).map_err(Error::Config)
+        let mut loaded = config::load(&options).map_err(Error::Config)?;
+        for (name, server) in &self.servers {
+            config::check_server(name, server)?;
+            let is_the_users = |known: &LoadedServer| known.scope == Scope::User;
+            if !loaded.mcp.get(name).is_some_and(is_the_users) {
+                let path = PathBuf::from(EMBEDDER);
+                let added = LoadedServer { config: server.clone(), path, scope: Scope::User };
+                loaded.mcp.insert(name.clone(), added);
+            }
+        }
+        Ok(loaded)
     }
 
     /// The same with the tool that returns these skills, if there are any.

@@ -198,7 +198,7 @@ impl Rawko {
         let (task, builder) = (task.as_str(), &self.builder);
         self.begin_memories(&setup);
         let beginning = self.begin_here(None)?;
-        let id = session_id::new(now());
+        let id = session_id::given_or_new(builder.session_id.as_deref())?;
         // A dry run changes nothing: its journal is in a temporary folder, which is removed with the run.
         let scratch = builder
             .dry_run
