@@ -65,6 +65,7 @@ mod skills;
 mod steering;
 #[path = "../support/mod.rs"]
 mod support;
+mod suspended;
 #[cfg(feature = "telemetry")]
 mod telemetry;
 mod terminal;
