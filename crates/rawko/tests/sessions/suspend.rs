@@ -184,7 +184,7 @@ async fn a_panic_inside_the_run_is_an_error_and_no_hang() {
     let breaks = std::sync::Arc::clone(&is_begun);
     // The environment is read again when the configuration has changed.
     let builder = trial.builder().secret("sk-canary-panic-2c8f51").env(move |_| {
-        assert!(!breaks.load(Ordering::SeqCst), "no variables with sk-canary-panic-2c8f51-2c8f51");
+        assert!(!breaks.load(Ordering::SeqCst), "no variables with sk-canary-panic-2c8f51");
         None
     });
     let mut run = builder.build().unwrap().run("do it").unwrap();
