@@ -25,7 +25,6 @@ const BY_PROVIDER: &str = "run by the provider";
 /// One reported fact. In JSON, `type` is in snake_case and all other names are in camelCase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
-#[non_exhaustive]
 pub enum Note {
     /// The machine went from one state to another.
     StateChanged {

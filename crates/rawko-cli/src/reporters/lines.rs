@@ -270,8 +270,7 @@ impl EventFormatter {
             Note::RunPaused => vec![StyledLine::of(Tone::Warning, phrase::PAUSED).hanging(2)],
             Note::RunUnpaused { after_ms } => vec![StyledLine::plain(phrase::unpaused(*after_ms))],
             Note::Warned { message } => labelled(Tone::Warning, "warning:", &clean(message)),
-            // A saved tree, and notes of a newer SDK.
-            _ => Vec::new(),
+            Note::CheckpointTaken { .. } => Vec::new(),
         }
     }
 

@@ -65,7 +65,6 @@ mod skills;
 mod steering;
 #[path = "../support/mod.rs"]
 mod support;
-mod suspended;
 #[cfg(feature = "telemetry")]
 mod telemetry;
 mod terminal;

@@ -157,8 +157,13 @@ impl ViewBuilder {
             Note::RunPaused => self.notice(false, "the run is paused"),
             Note::RunUnpaused { .. } => self.notice(false, "the run goes on"),
             Note::Warned { message } => self.notice(true, &message),
-            // Tokens are a fact of their own, and effects report approvals and verification.
-            _ => {}
+            // The first is a fact of its own, and the effects report the next four.
+            Note::TokensUsed { .. }
+            | Note::ApprovalRequested(_)
+            | Note::ApprovalAnswered { .. }
+            | Note::VerificationStarted { .. }
+            | Note::VerificationFinished { .. }
+            | Note::CachePrefixChanged { .. } => {}
         }
     }
 
