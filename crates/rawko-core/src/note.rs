@@ -194,6 +194,36 @@ pub enum Note {
 }
 
 impl Note {
+    /// Whether the journal keeps it for people who read it, although its events lead to it.
+    #[must_use]
+    pub fn must_be_readable(&self) -> bool {
+        match self {
+            Self::DecisionMade(_)
+            | Self::Warned { .. }
+            | Self::StateChanged { .. }
+            | Self::CheckpointTaken { .. }
+            | Self::VerificationFinished { .. }
+            | Self::ConversationCompacted { .. }
+            | Self::Steered { .. }
+            | Self::RunPaused
+            | Self::RunUnpaused { .. }
+            | Self::ApprovalAnswered { .. }
+            // A judgement stays, whatever a later rawko would make of it.
+            | Self::MemoriesUsed { .. } => true,
+            Self::ToolCalled { allowed, .. } => !allowed,
+            Self::AgentStarted { .. }
+            | Self::VerificationStarted { .. }
+            | Self::MemoriesRecalled { .. }
+            | Self::MemoryKept { .. }
+            | Self::ToolFinished { .. }
+            // Its effect holds the question.
+            | Self::ApprovalRequested(_)
+            | Self::CachePrefixChanged { .. }
+            | Self::PlanUpdated { .. }
+            | Self::TokensUsed { .. } => false,
+        }
+    }
+
     /// The calls that a provider ran itself for `message`, and their results.
     pub(crate) fn of_hosted_calls(agent: &str, message: &Message) -> Vec<Self> {
         let mut notes = Vec::new();

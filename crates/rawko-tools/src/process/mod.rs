@@ -16,6 +16,7 @@ mod survivors;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod tag;
 mod tree;
+mod unattended;
 
 pub use command::shell;
 pub(crate) use command::{CommandLine, Invocation, OutputStream};
@@ -32,6 +33,7 @@ pub(crate) use run::HelperProcess;
 pub(crate) use run::{Cause, Finished, RunningCommand};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub use survivors::{command_mark, end_survivors};
+pub use unattended::on_thread;
 
 /// Does nothing on this system: see `orphan_reaper.rs`.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]

@@ -23,6 +23,8 @@ struct ProcessRegistry {
 struct RegisteredCommands {
     last_id: u64,
     alive: BTreeMap<u64, RegisteredCommand>,
+    /// Other work of calls that were cancelled.
+    left_works: usize,
 }
 
 struct RegisteredCommand {
@@ -34,7 +36,7 @@ struct RegisteredCommand {
 
 impl RegisteredCommands {
     const fn new() -> Self {
-        Self { last_id: 0, alive: BTreeMap::new() }
+        Self { last_id: 0, alive: BTreeMap::new(), left_works: 0 }
     }
 }
 
@@ -75,8 +77,22 @@ pub(super) fn remove(id: RegistryId) {
     REGISTRY.removed.notify_all();
 }
 
-/// Waits until every command whose call or run was cancelled has ended, with everything it started. Such commands are
-/// asked to end and are killed after two seconds. Returns how many were still alive when the wait timed out.
+/// Notes that nobody awaits a work any more that has not ended, so that [`settle`] waits for its end.
+pub(super) fn work_left() {
+    commands().left_works += 1;
+}
+
+/// Notes that such a work has ended.
+pub(super) fn left_work_ended() {
+    let mut commands = commands();
+    commands.left_works = commands.left_works.saturating_sub(1);
+    drop(commands);
+    REGISTRY.removed.notify_all();
+}
+
+/// Waits until every command whose call or run was cancelled has ended, with everything it started, and other work of
+/// such calls. Such commands are asked to end and are killed after two seconds. Returns how many were still alive when the
+/// wait timed out.
 ///
 /// Blocks the thread. A process that is about to end calls it last, because nothing else ends these commands then.
 #[must_use = "commands that are still alive may still change the project"]
@@ -84,7 +100,8 @@ pub fn settle() -> usize {
     let cancelled =
         |commands: &RegisteredCommands| commands.alive.values().filter(|c| c.is_cancelled).count();
     let patience = GRACE + KILL_PATIENCE + Duration::from_secs(1);
-    let waited = REGISTRY.removed.wait_timeout_while(commands(), patience, |c| cancelled(c) > 0);
+    let is_open = |commands: &mut RegisteredCommands| cancelled(commands) > 0 || commands.left_works > 0;
+    let waited = REGISTRY.removed.wait_timeout_while(commands(), patience, is_open);
     cancelled(&waited.unwrap_or_else(PoisonError::into_inner).0)
 }
 

@@ -19,6 +19,7 @@ use super::claims;
 use super::config_rules::{self, KnownNames};
 use super::diagnostic::{ConfigErrors, Diagnostic};
 use super::fingerprint::Fingerprint;
+use super::given::GivenConfig;
 use super::hooks::{self, LoadedHook};
 use super::layers::{FileLayer, Layers, Provenance};
 use super::mcp::{self, LoadedServer, MCP_JSON};
@@ -50,6 +51,10 @@ pub struct LoadOptions<'a> {
     pub known_providers: &'a [&'a str],
     /// A file to read instead of the project's `config.yaml` (`--config`).
     pub config_file: Option<&'a Path>,
+    /// What the embedding program gives in code.
+    pub given: &'a GivenConfig,
+    /// Whether nothing is read of the user besides `user_dir`: neither the home, nor variables other than those of keys.
+    pub isolated: bool,
 }
 
 /// A valid configuration, with its agents and the origin of its values.
@@ -193,7 +198,8 @@ impl Loader<'_> {
             let path = directory.join("config.yaml");
             self.config_file(&mut layers, &path, &path, Scope::User);
         }
-        match self.options.config_file {
+        let is_given = self.given_config(&mut layers);
+        match self.options.config_file.filter(|_| !is_given) {
             Some(path) => {
                 let absolute = self.options.project_dir.join(path);
                 let scope =
@@ -205,6 +211,7 @@ impl Loader<'_> {
                 }
                 self.config_file(&mut layers, &absolute, path, scope);
             }
+            None if is_given => {}
             None => {
                 let name = Path::new(".rawko/config.yaml");
                 self.config_file(&mut layers, &self.options.project_dir.join(name), name, Scope::Project);
@@ -212,7 +219,12 @@ impl Loader<'_> {
             }
         }
         let configured: Vec<String> = layers.names_in("/provider").into_iter().map(str::to_owned).collect();
-        let from_environment = push_environment(&mut layers, self.options.env, &mut self.errors);
+        let from_environment = if self.options.isolated {
+            None
+        } else {
+            push_environment(&mut layers, self.options.env, &mut self.errors)
+        };
+        self.given_prices(&mut layers);
         let from_flag = push_flags(&mut layers, self.options.overrides, &mut self.errors);
         if layers.get("/provider/default").is_none() {
             let (name, origin) = choose_default(&configured, self.options.known_providers, self.options.env);
@@ -237,6 +249,11 @@ impl Loader<'_> {
                 return;
             }
         };
+        self.layer(layers, source);
+    }
+
+    /// Merges the valid part of a configuration over the others.
+    pub(super) fn layer(&mut self, layers: &mut Layers, source: SourceFile) {
         match document(&source, &source.text, 0) {
             Ok(document) => {
                 let Validated { sound, unsound, findings } = validate(FileKind::Config, &document, &source);
@@ -322,7 +339,7 @@ impl Loader<'_> {
     /// The user's home.
     pub(super) fn home(&self) -> Option<PathBuf> {
         // Without the user's folder, nothing of the user is read.
-        self.options.user_dir?;
+        self.options.user_dir.filter(|_| !self.options.isolated)?;
         (self.options.env)("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
     }
 

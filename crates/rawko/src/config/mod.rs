@@ -28,6 +28,7 @@ mod emit;
 mod fingerprint;
 mod fleet;
 pub(crate) mod front_matter;
+mod given;
 mod hooks;
 mod init;
 mod jsonc;
@@ -75,15 +76,17 @@ pub use directories::{user_cache_dir, user_config_dir, user_data_dir, user_state
 pub(crate) use distrust::has_memories;
 pub use fingerprint::Fingerprint;
 pub use fleet::FleetConfig;
+pub use given::GivenConfig;
 pub use hooks::{HookEntry, HookGroup, HookKind, HooksConfig, LoadedHook};
 pub use init::{InitError, Initialised, agent_markdown, init};
 pub use layers::{Origin, Provenance};
 pub use load::{LoadOptions, Loaded, OwnTemplates, load};
-pub use mcp::{LoadedServer, McpPermissions, McpSection, McpServer};
+pub use mcp::{LoadedServer, McpClient, McpPermissions, McpSection, McpServer};
 pub(crate) use mcp::{check_server, expand};
 pub use model::{
     AgentsSection, ArbiterConfig, BuiltinAgents, CacheConfig, CachePoints, Config, Constraints, CustomTool,
-    FormatVersion, MemoryConfig, ProviderConfig, ProviderSection, ProviderType, TimeoutConfig,
+    ExtractorConfig, FormatVersion, MemoryConfig, ProviderConfig, ProviderSection, ProviderType,
+    SecretsConfig, TimeoutConfig,
 };
 pub use notify::{NotifyConfig, NotifyOn};
 pub use observability::{ObservabilityConfig, OtlpProtocol};
@@ -102,5 +105,5 @@ pub use team::{AgentSource, LoadedAgent};
 pub use time_limit::TimeLimit;
 pub use trust::{ChangeSinceTrust, ChangedFile, NO_CONFIGURATION, TrustError, TrustStore};
 pub use verify::VerifyConfig;
-pub use web::{BraveConfig, SearchConfig, WebConfig};
+pub use web::{BraveConfig, ProviderSearchConfig, SearchConfig, WebConfig};
 pub(crate) use yaml::{escape, yaml_value};

@@ -14,6 +14,7 @@ use serde_json::Value;
 use super::agent_file::AgentFile;
 use super::claude_code::{self, ImportContext};
 use super::diagnostic::{Diagnostic, printable};
+use super::given::is_given;
 use super::layers::Layers;
 use super::load::Loader;
 use super::model::{BuiltinAgents, Config, DEFAULT_AGENTS_DIRECTORY};
@@ -117,6 +118,7 @@ impl Loader<'_> {
             agents.translated.extend(projects);
         }
         self.directory(&mut agents, own, Scope::Project, layers, config);
+        self.given_agents(&mut agents);
         agents
     }
 
@@ -270,7 +272,9 @@ impl Agents {
                 }
             }
         }
-        let (mut files, mut translated) = (self.files, self.translated);
+        let (given, mut files): (Vec<AgentFile>, Vec<AgentFile>) =
+            self.files.into_iter().partition(|file| is_given(&file.source));
+        let mut translated = self.translated;
         for scope in [Scope::User, Scope::Project] {
             let (now, later) = translated.into_iter().partition(|(_, source)| source.scope == scope);
             translated = later;
@@ -286,13 +290,9 @@ impl Agents {
             let (now, later): (Vec<AgentFile>, _) =
                 files.into_iter().partition(|file| file.source.scope == scope);
             files = later;
-            for file in now {
-                let lines = rights::lines(&file.document);
-                if let Some(config) = file.config {
-                    team.add(config, AgentSource::File(file.source.name), Some(scope), lines);
-                }
-            }
+            now.into_iter().for_each(|file| team.add_file(file));
         }
+        given.into_iter().for_each(|file| team.add_file(file));
         team.without_loose_ends()
     }
 }
@@ -303,6 +303,14 @@ struct Team {
 }
 
 impl Team {
+    fn add_file(&mut self, file: AgentFile) {
+        let lines = rights::lines(&file.document);
+        if let Some(config) = file.config {
+            let SourceFile { name, scope, .. } = file.source;
+            self.add(config, AgentSource::File(name), Some(scope), lines);
+        }
+    }
+
     /// Adds an agent in the place of one with its name.
     fn add(
         &mut self,

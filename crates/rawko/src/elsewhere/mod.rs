@@ -9,13 +9,14 @@ pub(crate) mod keyless;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rawko_core::message::ToolCall;
 use rawko_core::request::ModelRequest;
 use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, Stamped};
 use rawko_tools::FileTracker;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 use crate::channel::control::DriverMessage;
 use crate::clock::now;
@@ -177,8 +178,8 @@ impl Rawko {
         });
         let trace = telemetry::trace(self, header);
         // Whoever opened the session was refused if it had hooks: see `check_hooks`.
-        let performer = performer.without_hooks();
-        Ok(EffectPerformer { performer: Arc::new(performer), redactor, tracker, trace, keyless })
+        let (performer, beside) = (Arc::new(performer.without_hooks()), Mutex::default());
+        Ok(EffectPerformer { performer, redactor, tracker, trace, keyless, beside })
     }
 }
 
@@ -234,6 +235,8 @@ pub struct EffectPerformer {
     trace: SessionTrace,
     /// Why calls of a provider cannot be made here, by its name.
     keyless: BTreeMap<String, String>,
+    /// What goes on beside the effects.
+    beside: Mutex<JoinSet<()>>,
 }
 
 impl std::fmt::Debug for EffectPerformer {
@@ -261,14 +264,23 @@ impl EffectPerformer {
             tokio::select! {
                 biased;
                 answer = &mut performed => break answer?,
-                Some(signal) = inbox.recv() => {
-                    if let DriverMessage::Progress(event) = signal {
-                        progress(event);
-                    }
-                }
+                Some(signal) = inbox.recv() => self.take(signal, &progress),
             }
         };
+        while let Ok(signal) = inbox.try_recv() {
+            self.take(signal, &progress);
+        }
         self.redacted(id, answer)
+    }
+
+    fn take(&self, signal: DriverMessage, progress: &impl Fn(RunEvent)) {
+        match signal {
+            DriverMessage::Progress(event) => progress(event),
+            DriverMessage::Accompany(work) => {
+                self.beside.lock().unwrap_or_else(PoisonError::into_inner).spawn(work);
+            }
+            DriverMessage::Happened(_) | DriverMessage::Steer { .. } | DriverMessage::Suspend => {}
+        }
     }
 
     /// Compares the tree with the checkpoints after the run has ended, where its last work was cut off

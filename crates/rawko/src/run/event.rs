@@ -113,7 +113,12 @@ pub enum RunEvent {
         /// What failed, and why.
         error: ErrorInfo,
     },
-    /// Always last, exactly once.
+    /// Last in place of `session_finished`, where the run was suspended.
+    SessionSuspended {
+        /// The session's id.
+        session: String,
+    },
+    /// Always last, exactly once, unless the run was suspended.
     SessionFinished {
         /// How it ended. In JSON its fields are beside `session`.
         #[serde(flatten)]
@@ -235,6 +240,7 @@ impl RunEvent {
         match self {
             Self::SessionFinished { outcome, .. } => Some(outcome),
             Self::SessionStarted { .. }
+            | Self::SessionSuspended { .. }
             | Self::ToolBegun { .. }
             | Self::ToolEnded { .. }
             | Self::TextDelta { .. }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rawko_core::policy::effective_permissions;
-use rawko_core::session::Event;
+use rawko_core::session::{Event, Session};
 use rawko_core::setup::Setup;
 use rawko_tools::{CommandRunner, Confinement, FileTracker, ToolRegistry};
 use tempfile::TempDir;
@@ -35,6 +35,7 @@ use crate::run::hub::Hub;
 use crate::run::notify::Notifications;
 use crate::run::perform::{Performer, RunStores};
 use crate::run::remembering::RunMemory;
+use crate::run::snapshot::Snapshots;
 use crate::setup::assemble::{self, Providers};
 use crate::setup::rawko::Rawko;
 use crate::telemetry;
@@ -151,6 +152,12 @@ impl Rawko {
         let mut hub = Hub::default();
         let notified = if scratch.is_none() { self.loaded.config.notify.as_slice() } else { &[] };
         let notifications = Notifications::of(notified, hub.watch(), self.tree());
+        let snapshots = match &start {
+            Start::New(_) => Snapshots::new(&id, &Session::new()),
+            Start::Continued { folded, .. } | Start::Resumed { folded, .. } => {
+                Snapshots::new(&id, &folded.session)
+            }
+        };
         let (telemetry, telemetry_end) = telemetry::begin(self, &journal_path);
         let mut unfinished = Unfinished::default();
         if matches!(start, Start::New(_)) {
@@ -172,14 +179,15 @@ impl Rawko {
             tree: self.builder.tree.clone(),
             signals,
             hub,
+            snapshots,
             notifications,
             start,
             started,
             telemetry: telemetry_end,
             mark,
-            driver: Box::new(move |hub| {
+            driver: Box::new(move |seen| {
                 let channel = (driver_signals, inbox);
-                Driver::new(driver_id, journal, performer, redactor, reloader, hub, channel)
+                Driver::new(driver_id, journal, performer, redactor, reloader, seen, channel)
                     .with_mailbox(mailbox)
                     .with_scratch(scratch)
                     .with_neighbours(neighbours)

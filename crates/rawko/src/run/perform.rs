@@ -210,8 +210,11 @@ impl Performer {
                 EffectAnswer::OutsideAgentEnded { work }
             }
             Effect::AskUser { id: _, question } => {
+                let report = |problem: &str| {
+                    let _ = signals.send(DriverMessage::Progress(RunEvent::warning(problem)));
+                };
                 let approval = match &self.asker {
-                    Some(asker) => asker.ask(*question).await,
+                    Some(asker) => asker.ask(*question, &report).await,
                     None => Approval::Unattended,
                 };
                 EffectAnswer::ApprovalAnswered { approval }
@@ -223,7 +226,7 @@ impl Performer {
                 };
                 EffectAnswer::HooksAnswered { reply }
             }
-            Effect::TakeCheckpoint { iteration, .. } => self.take_checkpoint(iteration).await,
+            Effect::TakeCheckpoint { iteration, .. } => self.take_checkpoint(iteration, &signals).await,
             Effect::Recall { agent, task, step, .. } => {
                 Arc::clone(&self.memory).recall(agent, task, step).await
             }
@@ -346,12 +349,14 @@ impl Performer {
         Ok(session)
     }
 
-    async fn take_checkpoint(&self, iteration: u32) -> EffectAnswer {
+    async fn take_checkpoint(&self, iteration: u32, signals: &Signals) -> EffectAnswer {
         let checkpoints = self.checkpoints.clone();
-        match tokio::task::spawn_blocking(move || checkpoints.take(iteration)).await {
+        match rawko_tools::on_thread(move || checkpoints.take(iteration)).await {
             Ok(Ok(checkpoint)) => {
                 // Before anything is changed.
-                self.guard.begin().await;
+                if let Some(baseline) = self.guard.begin().await {
+                    let _ = signals.send(DriverMessage::Accompany(baseline));
+                }
                 EffectAnswer::CheckpointTaken { checkpoint }
             }
             Ok(Err(error)) => EffectAnswer::CheckpointFailed { message: error.to_string() },
@@ -363,7 +368,7 @@ impl Performer {
     /// work without it.
     pub(crate) async fn keep_end(self: Arc<Self>) {
         let checkpoints = self.checkpoints.clone();
-        let _ = tokio::task::spawn_blocking(move || checkpoints.take_end()).await;
+        let _ = rawko_tools::on_thread(move || checkpoints.take_end()).await;
     }
 
     async fn run_tool(

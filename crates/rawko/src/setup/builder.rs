@@ -8,6 +8,7 @@ use std::sync::Arc;
 use rawko_core::agent::Permissions;
 use rawko_core::approval::ApprovalQuestion;
 use rawko_core::attachment::Attachment;
+use rawko_core::models::Price;
 use rawko_core::setup::SkillSetup;
 use rawko_core::tool::ToolSpec;
 use rawko_provider::Provider;
@@ -18,8 +19,8 @@ use serde_json::Value;
 use crate::channel::approval::Approver;
 use crate::checkpoint::foreign_repository;
 use crate::config::{
-    self, Claim, Config, CustomTool, LoadOptions, Loaded, LoadedServer, McpServer, NO_CONFIGURATION,
-    Overrides, Scope, TrustStore,
+    self, Claim, Config, CustomTool, GivenConfig, LoadOptions, Loaded, LoadedServer, McpServer,
+    NO_CONFIGURATION, Overrides, Scope, TrustStore,
 };
 use crate::error::Error;
 use crate::hooks::{CallGate, CallVerdict, GrantedCall};
@@ -41,6 +42,8 @@ pub struct RawkoBuilder {
     pub(crate) tree: Option<PathBuf>,
     pub(crate) helper: Option<PathBuf>,
     pub(crate) config_file: Option<PathBuf>,
+    pub(crate) given: GivenConfig,
+    pub(crate) isolated: bool,
     pub(crate) user_config_dir: Option<PathBuf>,
     pub(crate) environment: Environment,
     pub(crate) overrides: Overrides,
@@ -74,6 +77,8 @@ impl Default for RawkoBuilder {
             tree: None,
             helper: None,
             config_file: None,
+            given: GivenConfig::default(),
+            isolated: false,
             user_config_dir: None,
             environment: Arc::new(|name| std::env::var(name).ok()),
             overrides: Overrides::default(),
@@ -139,6 +144,37 @@ impl RawkoBuilder {
     #[must_use]
     pub fn config_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.config_file = Some(path.into());
+        self
+    }
+
+    /// Sets the whole configuration, as YAML, JSON or a [`serde_json::Value`], instead of the project's `.rawko/config.yaml`. It is
+    /// checked like the file, and needs no trust.
+    #[must_use]
+    pub fn config(mut self, configuration: impl ToString) -> Self {
+        self.given.config = Some(configuration.to_string());
+        self
+    }
+
+    /// Adds an agent, as its file would be written: YAML, JSON, a [`serde_json::Value`], or Markdown that begins with `---`. It
+    /// takes the place of any other of its name, is checked like a file, and needs no trust.
+    #[must_use]
+    pub fn agent(mut self, agent: impl ToString) -> Self {
+        self.given.agents.push(agent.to_string());
+        self
+    }
+
+    /// Sets the price of a model, and of those whose names begin with its name, whatever the configuration says.
+    #[must_use]
+    pub fn price(mut self, model: impl Into<String>, price: Price) -> Self {
+        self.given.prices.push((model.into(), price));
+        self
+    }
+
+    /// Reads nothing of the user who runs this program: neither `~/.claude` and `~/.agents`, even with [`Self::user_config_dir`],
+    /// nor settings from variables such as `RAWKO_MODEL` and `ANTHROPIC_BASE_URL`. Keys still come from the environment.
+    #[must_use]
+    pub fn isolated_from_user(mut self) -> Self {
+        self.isolated = true;
         self
     }
 
@@ -426,6 +462,8 @@ impl RawkoBuilder {
             overrides: &self.overrides,
             known_tools: &known_tools,
             known_providers: &known_providers,
+            given: &self.given,
+            isolated: self.isolated,
         };
         let mut loaded = config::load(&options).map_err(Error::Config)?;
         for (name, server) in &self.servers {
