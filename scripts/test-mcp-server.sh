@@ -46,7 +46,7 @@ token=$(head -c 32 /dev/urandom | od -An -tx1 | tr -d ' \n')
   2>"$place/server.log" &
 server=$!
 for _ in $(seq 100); do
-  url=$(sed -n 's/^listening on //p' "$place/server.log")
+  url=$(sed -n "s/^listening on //p" "$place/server.log" 2>/dev/null || true)
   [ -z "$url" ] || break
   sleep 0.1
 done
@@ -55,7 +55,7 @@ done
 "$node" scripts/mcp-token-proxy.mjs "$url" "$token" >"$place/proxy.log" 2>&1 &
 proxy=$!
 for _ in $(seq 100); do
-  through=$(head -n 1 "$place/proxy.log")
+  through=$(head -n 1 "$place/proxy.log" 2>/dev/null || true)
   [ -z "$through" ] || break
   sleep 0.1
 done
