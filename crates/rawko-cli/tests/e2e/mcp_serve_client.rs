@@ -130,6 +130,12 @@ impl Served {
         panic!("it never came: {lines:?}");
     }
 
+    /// Waits until `is_so`.
+    #[track_caller]
+    pub(crate) fn wait_until(&self, what: &str, is_so: impl Fn(&Trial) -> bool) {
+        self.process.wait_until(what, || is_so(&self.trial));
+    }
+
     /// Everything that it has said.
     pub(crate) fn messages(&self) -> Vec<Value> {
         let out = self.process.out();
