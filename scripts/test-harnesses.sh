@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 INSPECT=(inspect-ai==0.3.285 inspect-evals==0.26.0 anthropic==2.14.0 swebench==5.0.2 hatchling==1.27.0 pytest==9.2.0)
-HARBOR=(harbor==0.26.0 hatchling==1.27.0 pytest==9.2.0)
+HARBOR=(harbor==0.26.0 agent-client-protocol==0.12.1 hatchling==1.27.0 pytest==9.2.0)
 
 work=$(mktemp -d)
 children=()
