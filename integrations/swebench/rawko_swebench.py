@@ -136,7 +136,7 @@ def output(command: list[str], cwd: Path) -> str:
     return made.stdout
 
 
-def fill(tasks: Path, dataset: str, split: str, only: list[str]) -> None:
+def fill(tasks: Path, dataset: str, split: str, only: list[str], remote: str) -> None:
     """Writes the instances of a public data set into the folder, and clones what is missing."""
     try:
         from datasets import load_dataset
@@ -151,10 +151,13 @@ def fill(tasks: Path, dataset: str, split: str, only: list[str]) -> None:
         kept = {key: value for key, value in instance.items() if key not in ("patch", "test_patch")}
         (place / "instance.json").write_text(json.dumps(kept, indent=1, default=str), encoding="utf-8")
         if not (place / "repo").exists():
-            print(f"{instance['instance_id']}: cloning {instance['repo']}", file=sys.stderr)
-            git("init", "--quiet", "repo", cwd=place)
-            address = f"https://github.com/{instance['repo']}"
-            git("fetch", "--quiet", "--depth", "1", address, instance["base_commit"], cwd=place / "repo")
+            print(f"{instance['instance_id']}: fetching {instance['repo']}", file=sys.stderr)
+            # Under its name once it is whole.
+            shutil.rmtree(place / "fetched", ignore_errors=True)
+            git("init", "--quiet", "fetched", cwd=place)
+            address = f"{remote}/{instance['repo']}"
+            git("fetch", "--quiet", "--depth", "1", address, instance["base_commit"], cwd=place / "fetched")
+            os.replace(place / "fetched", place / "repo")
 
 
 def parse(arguments: list[str] | None) -> argparse.Namespace:
@@ -168,6 +171,7 @@ def parse(arguments: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--keep", action="store_true", help="keep the copies that rawko worked in, with its sessions")
     parser.add_argument("--dataset", help="fill the folder from this data set first, such as SWE-bench/SWE-bench_Verified")
     parser.add_argument("--split", default="test")
+    parser.add_argument("--remote", default="https://github.com", help="where the repositories of a data set are")
     parser.add_argument("--option", action="append", default=[], help="of rawko run, such as --option=--timeout=30m; repeatable")
     return parser.parse_args(arguments)
 
@@ -180,7 +184,10 @@ def main(arguments: list[str] | None = None) -> int:
         raise SystemExit(f"{asked.rawko} is not a program: name it with --rawko")
     rawko = [str(Path(program).resolve())]
     if asked.dataset:
-        fill(asked.tasks, asked.dataset, asked.split, asked.only)
+        try:
+            fill(asked.tasks, asked.dataset, asked.split, asked.only, asked.remote)
+        except Failed as failed:
+            raise SystemExit(f"the folder could not be filled: {failed}") from failed
     found = instances(asked.tasks, asked.only)
     asked.out.mkdir(parents=True, exist_ok=True)
     path = asked.out / "predictions.jsonl"

@@ -62,10 +62,6 @@ class ApartEnvironment(BaseEnvironment):
         for folder in FOLDERS:
             wrapped += ["--bind", str(self.root / folder), f"/{folder}"]
         wrapped += ["--chdir", cwd or "/app", "bash", "-c", command]
-        given = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/root", **self._merge_env(env)}
+        given = {"PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/root", **(self._merge_env(env) or {})}
         made = subprocess.run(wrapped, env=given, capture_output=True, text=True, timeout=timeout_sec)
         return ExecResult(stdout=made.stdout, stderr=made.stderr, return_code=made.returncode)
-
-    def _merge_env(self, env):
-        merge = getattr(super(), "_merge_env", None)
-        return (merge(env) if merge else env) or {}

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from inspect_ai import Task, eval
+from inspect_ai._util.registry import registry_info
 from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, ModelOutput, ModelUsage, get_model
 from inspect_ai.scorer import includes
@@ -22,10 +23,10 @@ def turn(name: str, **arguments: str) -> ModelOutput:
     return ModelOutput(model="mock", choices=[choice], usage=USAGE)
 
 
-def run(outputs: list[ModelOutput], tmp_path: Path, binary: str = BINARY):
+def run(outputs: list[ModelOutput], tmp_path: Path, **program: str):
     (tmp_path / "greeting.py").write_text('print("hello wrold")\n')
     agent = rawko(
-        binary=binary,
+        **(program or {"binary": BINARY}),
         cwd=str(tmp_path),
         config={"agents": {"builtin": ["developer"]}, "verify": ["python3 greeting.py | grep -q world"]},
         options=["--no-cache"],
@@ -44,7 +45,9 @@ def run(outputs: list[ModelOutput], tmp_path: Path, binary: str = BINARY):
 def test_a_task_is_carried_out_in_the_sandbox_and_scored(tmp_path):
     edit = turn("Edit", file_path="greeting.py", old_string="wrold", new_string="world")
     log = run(
-        [turn("Read", file_path="greeting.py"), edit, turn("Report", outcome="success", summary="It says world.")], tmp_path
+        [turn("Read", file_path="greeting.py"), edit, turn("Report", outcome="success", summary="It says world.")],
+        tmp_path,
+        copy=BINARY,
     )
 
     assert log.status == "success", log.error
@@ -57,6 +60,10 @@ def test_a_task_is_carried_out_in_the_sandbox_and_scored(tmp_path):
     assert log.stats.model_usage["mockllm/model"].input_tokens > 0
 
 
+def test_inspect_finds_the_agent_by_its_name():
+    assert registry_info(rawko()).name == "rawko_inspect_solver/rawko"
+
+
 def test_work_that_fails_is_a_result_and_not_an_error(tmp_path):
     report = turn("Report", outcome="failure", summary="I cannot.")
     log = run([report] * 20, tmp_path)
@@ -67,6 +74,6 @@ def test_work_that_fails_is_a_result_and_not_an_error(tmp_path):
 
 def test_a_rawko_that_cannot_run_is_an_error_of_the_sample(tmp_path):
     # A shell does not know the options, and ends with status 2.
-    log = run([], tmp_path, "/bin/sh")
+    log = run([], tmp_path, binary="/bin/sh")
 
     assert log.status == "error"

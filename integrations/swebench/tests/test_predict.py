@@ -145,6 +145,28 @@ def test_work_that_failed_is_a_prediction_and_a_run_that_could_not_be_made_is_no
     assert len(bench.predictions()) == 1
 
 
+def test_a_folder_is_filled_from_a_data_set_without_its_solutions(bench, monkeypatch):
+    pytest.importorskip("datasets")
+    monkeypatch.setenv("HF_DATASETS_CACHE", str(bench.place / "cache"))
+    bench.instance("made__up-1")
+    instance = json.loads((bench.tasks / "made__up-1" / "instance.json").read_text())
+    remote = bench.place / "remote" / "made" / "up"
+    remote.parent.mkdir(parents=True)
+    (bench.tasks / "made__up-1" / "repo").rename(remote)
+    bench.git(bench.place, "-C", str(remote), "config", "uploadpack.allowAnySHA1InWant", "true")
+    data = bench.place / "data"
+    data.mkdir()
+    (data / "test.jsonl").write_text(json.dumps({**instance, "patch": "the answer", "test_patch": "its tests"}) + "\n")
+    bench.tasks = bench.place / "filled"
+    bench.tasks.mkdir()
+
+    assert bench.run("--dataset", str(data), "--remote", (bench.place / "remote").as_uri()) == 0
+    written = json.loads((bench.tasks / "made__up-1" / "instance.json").read_text())
+    assert written["problem_statement"] == instance["problem_statement"]
+    assert "patch" not in written and "test_patch" not in written
+    assert "width * height" in bench.predictions()[0]["model_patch"]
+
+
 def test_pictures_and_commits_of_an_agent_do_not_spoil_the_patch(bench):
     bench.instance("made__up-1")
     work = bench.place / "work"

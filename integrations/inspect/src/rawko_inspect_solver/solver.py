@@ -4,6 +4,7 @@ rawko brings its own tools, permissions and checks. Inspect brings the task, the
 """
 
 import json
+from pathlib import Path
 from typing import Any
 
 from inspect_ai.agent import Agent, AgentState, agent, sandbox_agent_bridge
@@ -12,12 +13,13 @@ from inspect_ai.util import sandbox, store
 # Ends that say something about the work: done, failed, stopped by a limit. Others say that the run could not be made.
 ENDS = (0, 1, 3)
 # Outside of the project, so that the rules are the user's and need no trust.
-SETTINGS = "/tmp/rawko-settings"
+PLACE = "/tmp/rawko-solver"
 
 
 @agent
 def rawko(
     binary: str = "rawko",
+    copy: str | None = None,
     cwd: str | None = None,
     config: dict[str, Any] | None = None,
     options: list[str] | None = None,
@@ -27,6 +29,7 @@ def rawko(
 
     Args:
         binary: The program in the sandbox.
+        copy: A static program on this machine, which is copied into the sandbox and used in place of `binary`.
         cwd: The project's folder there; by default the sandbox's own.
         config: What a user's `~/.config/rawko/config.yaml` would say; it replaces that of the sandbox.
         options: Further options of `rawko run`, such as `["--timeout", "30m"]`.
@@ -38,10 +41,15 @@ def rawko(
         env = {"RAWKO_PROVIDER": "claude", "RAWKO_MODEL": "inspect", "ANTHROPIC_API_KEY": "inspect"}
         env["ANTHROPIC_BASE_URL"] = f"http://127.0.0.1:{port}"
         if config is not None:
-            await sandbox().write_file(f"{SETTINGS}/rawko/config.yaml", json.dumps(config))
-            env["XDG_CONFIG_HOME"] = SETTINGS
+            await sandbox().write_file(f"{PLACE}/rawko/config.yaml", json.dumps(config))
+            env["XDG_CONFIG_HOME"] = PLACE
         task = "\n\n".join(message.text for message in state.messages if message.role == "user")
-        command = [binary, "run", "--output", "json", *(options or []), "-"]
+        program = binary
+        if copy is not None:
+            program = f"{PLACE}/rawko-program"
+            await sandbox().write_file(program, Path(copy).read_bytes())
+            await sandbox().exec(["chmod", "755", program])
+        command = [program, "run", "--output", "json", *(options or []), "-"]
         async with sandbox_agent_bridge(state, port=port) as bridge:
             ended = await sandbox().exec(command, input=task, cwd=cwd, env=env)
             if ended.returncode not in ENDS:
