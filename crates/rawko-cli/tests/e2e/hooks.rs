@@ -276,3 +276,20 @@ fn a_session_is_resumed_where_its_hooks_are_gone() {
     assert_eq!(code, Some(0), "{out}\n{err}");
     assert_eq!(ended.trial.rawko(&["replay", "last"]).0, Some(0));
 }
+
+#[test]
+fn a_formatter_may_write_to_the_project_and_no_other_hook() {
+    if !crate::sandbox::is_possible() {
+        return;
+    }
+    let hooks = json!({
+        "PreToolUse": hook("*", "touch before.txt; exit 0"),
+        "PostToolUse": hook("Write", "echo formatted >> a.txt"),
+        "Stop": hook("", "touch stop.txt; exit 0"),
+    });
+    let ended = with_settings(writes(), &hooks).run("Write it.");
+    ended.exits(0);
+    let project = ended.trial.project();
+    assert_eq!(std::fs::read_to_string(project.join("a.txt")).unwrap(), "hello\nformatted\n");
+    assert!(!project.join("before.txt").exists() && !project.join("stop.txt").exists());
+}

@@ -7,6 +7,7 @@
 mod answer;
 mod matcher;
 
+use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,6 +64,14 @@ impl CallVerdict {
 
 /// The function of the embedding program.
 pub(crate) type CallGate = Arc<dyn Fn(GrantedCall) -> BoxFuture<'static, CallVerdict> + Send + Sync>;
+
+/// The points at which the session itself has hooks asked. Those about tool calls are asked where a call is made, and those of
+/// the end when the run is over.
+pub(crate) fn asked_by_session(hooks: &[LoadedHook]) -> BTreeSet<HookEvent> {
+    use HookEvent::{SessionStart, Stop, SubagentStop, UserPromptSubmit};
+    let events = hooks.iter().map(|hook| hook.event);
+    events.filter(|event| matches!(event, SessionStart | Stop | SubagentStop | UserPromptSubmit)).collect()
+}
 
 /// A hook that is ready to be asked.
 #[derive(Debug, Clone)]

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use rawko_core::agent::Permissions;
 use rawko_core::arbiter::Templates;
 use rawko_core::cost::PriceTable;
-use rawko_core::hook::HookEvent;
 use rawko_core::memory::extraction::EXTRACTOR;
 use rawko_core::models;
 use rawko_core::policy::effective_permissions;
@@ -25,6 +24,7 @@ use crate::config::{
     read_data_file,
 };
 use crate::error::Error;
+use crate::hooks::asked_by_session;
 
 /// Default limit of one response, in tokens: enough for a file of a thousand lines.
 const DEFAULT_MAX_TOKENS: u32 = 16_384;
@@ -109,21 +109,13 @@ pub(crate) fn setup(
         tools,
         verify,
         memory: None,
-        hooks: hook_events(loaded),
+        hooks: asked_by_session(&loaded.hooks),
         place,
         left_out: Vec::new(),
         attachments: Vec::new(),
     };
     lift_default_cost(&mut setup);
     Ok(setup)
-}
-
-/// The points at which the session itself has hooks asked. Those about tool calls are asked where a call is made, and those of
-/// the end when the run is over.
-fn hook_events(loaded: &Loaded) -> BTreeSet<HookEvent> {
-    use HookEvent::{SessionStart, Stop, SubagentStop, UserPromptSubmit};
-    let events = loaded.hooks.iter().map(|hook| hook.event);
-    events.filter(|event| matches!(event, SessionStart | Stop | SubagentStop | UserPromptSubmit)).collect()
 }
 
 /// The default cost limit counts only where the prices of all models are known.
