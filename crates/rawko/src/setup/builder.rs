@@ -471,7 +471,7 @@ impl RawkoBuilder {
             let is_the_users = |known: &LoadedServer| known.scope == Scope::User;
             if !loaded.mcp.get(name).is_some_and(is_the_users) {
                 let path = PathBuf::from(EMBEDDER);
-                let added = LoadedServer { config: server.clone(), path, scope: Scope::User };
+                let added = LoadedServer { config: server.clone(), path, scope: Scope::User, plugin: None };
                 loaded.mcp.insert(name.clone(), added);
             }
         }
