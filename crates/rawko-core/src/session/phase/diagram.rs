@@ -113,7 +113,9 @@ impl PhaseKind {
                 P::Learning,
                 P::Verifying,
             ],
-            P::Summarizing => &[P::Asking, P::BackingOff, P::Retrying, P::Turn, P::Inspecting, P::Learning],
+            P::Summarizing => {
+                &[P::Asking, P::BackingOff, P::Retrying, P::Turn, P::Inspecting, P::Learning, P::Verifying]
+            }
             P::Approving => &[
                 P::Asking,
                 P::BackingOff,
@@ -136,7 +138,7 @@ impl PhaseKind {
                 P::Learning,
             ],
             P::Outside => &[P::Asking, P::BackingOff, P::Inspecting, P::Learning, P::Verifying],
-            P::Inspecting => &[P::Asking, P::Learning],
+            P::Inspecting => &[P::Asking, P::Learning, P::Verifying],
             P::Learning => &[P::Asking, P::Verifying],
             P::Verifying => &[P::Asking],
         }
