@@ -7,6 +7,7 @@ use rawko::RawkoBuilder;
 use super::fault::AcpFault;
 
 type OfFolder<T> = Box<dyn Fn(&Path) -> Result<T, AcpFault> + Send + Sync>;
+type Explain = Box<dyn Fn(rawko::Error, &Path) -> AcpFault + Send + Sync>;
 
 /// The program that serves.
 pub struct AgentHost {
@@ -19,7 +20,7 @@ pub struct AgentHost {
     /// A builder for work in a folder, with everything but what the client gives.
     pub builder: OfFolder<RawkoBuilder>,
     /// The words for an error, about work in this folder.
-    pub explain: Box<dyn Fn(rawko::Error, &Path) -> AcpFault + Send + Sync>,
+    pub explain: Explain,
 }
 
 impl std::fmt::Debug for AgentHost {

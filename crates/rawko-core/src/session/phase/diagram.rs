@@ -121,9 +121,16 @@ impl PhaseKind {
                 P::Learning,
                 P::Verifying,
             ],
-            P::Summarizing => {
-                &[P::Asking, P::BackingOff, P::Retrying, P::Turn, P::Hooking, P::Inspecting, P::Learning]
-            }
+            P::Summarizing => &[
+                P::Asking,
+                P::BackingOff,
+                P::Retrying,
+                P::Turn,
+                P::Hooking,
+                P::Inspecting,
+                P::Learning,
+                P::Verifying,
+            ],
             P::Approving => &[
                 P::Asking,
                 P::BackingOff,
@@ -148,7 +155,7 @@ impl PhaseKind {
                 P::Learning,
             ],
             P::Outside => &[P::Asking, P::BackingOff, P::Hooking, P::Inspecting, P::Learning, P::Verifying],
-            P::Inspecting => &[P::Asking, P::Learning],
+            P::Inspecting => &[P::Asking, P::Learning, P::Verifying],
             P::Hooking => &[
                 P::Asking,
                 P::BackingOff,
