@@ -272,6 +272,18 @@ export interface ForkedFrom {
   session: string;
 }
 
+/** What the hooks of one point have said together. */
+export interface HookReply {
+  /** The reason of the first one that refused, or that wants the work to go on. Of a tool call: it was not made. */
+  blocked?: string;
+  /** Texts for agents, bounded. */
+  context?: string[];
+  /** Whether one of them ran where it could write to the project, so that files may have changed. */
+  mayHaveChanged?: boolean;
+  /** What went wrong, for people. */
+  warnings?: string[];
+}
+
 /** A picture. */
 export interface Image {
   /** The bytes in base64. */
@@ -369,6 +381,16 @@ export interface OtherCheck {
   namesChanges?: boolean;
   /** On the tree that the run left. */
   now: CommandRun;
+}
+
+/** An outside agent of a run, and what it was given. */
+export interface OutsideUse {
+  /** The agent's name. */
+  agent: string;
+  /** The variable of the user's environment that it was given. */
+  key?: string;
+  /** Its program. */
+  program: string;
 }
 
 /** A command of the user to a run. */
@@ -563,6 +585,8 @@ export interface ToolOutcome {
    * may edit what it could edit before.
    */
   filesSeen?: SeenFile[];
+  /** What hooks and the embedding program said about the call, if they said anything. */
+  hooks?: HookReply;
   /** Pictures that belong to the result. */
   images?: Image[];
   /** Whether the call failed. */
@@ -743,7 +767,14 @@ export interface ErrorEvent {
   error: ErrorInfo;
 }
 
-/** Always last, exactly once. */
+/** Last in place of `session_finished`, where the run was suspended. */
+export interface SessionSuspended {
+  type: "session_suspended";
+  /** The session's id. */
+  session: string;
+}
+
+/** Always last, exactly once, unless the run was suspended. */
 export interface SessionFinished {
   type: "session_finished";
   /** What the agents and the arbiter say of it: the words of the COMPLETE, or the last report. */
@@ -776,6 +807,8 @@ export interface SessionFinished {
   limit?: LimitKind;
   /** How many files it changed besides those, at least. */
   moreFilesModified?: number;
+  /** The outside agents that worked, with the keys that they were given. */
+  outside?: OutsideUse[];
   /** What the checks prove; with `verified`. */
   proof?: Proof;
   /** Those of them that programs on the user's machine obey later, unasked, ones that git ignores included. */
@@ -1050,6 +1083,7 @@ export type RunEvent =
   | TextDelta
   | Waiting
   | ErrorEvent
+  | SessionSuspended
   | SessionFinished
   | StateChanged
   | DecisionMade

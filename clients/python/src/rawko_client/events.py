@@ -285,6 +285,20 @@ class ForkedFrom(Record):
 
 
 @dataclass(frozen=True)
+class HookReply(Record):
+    """What the hooks of one point have said together."""
+    #: The reason of the first one that refused, or that wants the work to go on. Of a tool call: it was not made.
+    blocked: Optional[str] = None
+    #: Texts for agents, bounded.
+    context: List[str] = field(default_factory=list)
+    #: Whether one of them ran where it could write to the project, so that files may have changed.
+    may_have_changed: bool = False
+    #: What went wrong, for people.
+    warnings: List[str] = field(default_factory=list)
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
 class Image(Record):
     """A picture."""
     #: The bytes in base64.
@@ -385,6 +399,18 @@ class OtherCheck(Record):
     before: Optional[CommandRun] = None
     #: Whether it finds something in what the run changed, where both cannot be compared.
     names_changes: bool = False
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class OutsideUse(Record):
+    """An outside agent of a run, and what it was given."""
+    #: The agent's name.
+    agent: str
+    #: Its program.
+    program: str
+    #: The variable of the user's environment that it was given.
+    key: Optional[str] = None
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -558,6 +584,8 @@ class ToolOutcome(Record):
     #: Files whose content the agent knows now, because it read or wrote them. A resumed run starts with these, so that
     #: it may edit what it could edit before.
     files_seen: List[SeenFile] = field(default_factory=list)
+    #: What hooks and the embedding program said about the call, if they said anything.
+    hooks: Optional[HookReply] = None
     #: Pictures that belong to the result.
     images: List[Image] = field(default_factory=list)
     #: The background jobs that the call started, or whose end it reports, if there are any.
@@ -744,8 +772,17 @@ class ErrorEvent(Record):
 
 
 @dataclass(frozen=True)
+class SessionSuspended(Record):
+    """Last in place of `session_finished`, where the run was suspended."""
+    type: Literal["session_suspended"]
+    #: The session's id.
+    session: str
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
 class SessionFinished(Record):
-    """Always last, exactly once."""
+    """Always last, exactly once, unless the run was suspended."""
     type: Literal["session_finished"]
     #: Cost of these calls in US dollars; `None` where a model's price is not known.
     cost_usd: Optional[float]
@@ -785,6 +822,8 @@ class SessionFinished(Record):
     limit: Optional[LimitKind] = None
     #: How many files it changed besides those, at least.
     more_files_modified: Optional[int] = None
+    #: The outside agents that worked, with the keys that they were given.
+    outside: List[OutsideUse] = field(default_factory=list)
     #: What the checks prove; with `verified`.
     proof: Optional[Proof] = None
     #: Those of them that programs on the user's machine obey later, unasked, ones that git ignores included.
@@ -1098,6 +1137,7 @@ RunEvent = Union[
     TextDelta,
     Waiting,
     ErrorEvent,
+    SessionSuspended,
     SessionFinished,
     StateChanged,
     DecisionMade,
@@ -1130,6 +1170,7 @@ EVENTS: Dict[str, Type[Record]] = {
     "text_delta": TextDelta,
     "waiting": Waiting,
     "error": ErrorEvent,
+    "session_suspended": SessionSuspended,
     "session_finished": SessionFinished,
     "state_changed": StateChanged,
     "decision_made": DecisionMade,
@@ -1211,6 +1252,12 @@ ForkedFrom.FIELDS = (
     ("record", "record", None),
     ("session", "session", None),
 )
+HookReply.FIELDS = (
+    ("blocked", "blocked", None),
+    ("context", "context", [None]),
+    ("may_have_changed", "mayHaveChanged", bool),
+    ("warnings", "warnings", [None]),
+)
 Image.FIELDS = (
     ("data", "data", None),
     ("media_type", "mediaType", None),
@@ -1253,6 +1300,11 @@ OtherCheck.FIELDS = (
     ("before", "before", CommandRun),
     ("names_changes", "namesChanges", bool),
     ("now", "now", CommandRun),
+)
+OutsideUse.FIELDS = (
+    ("agent", "agent", None),
+    ("key", "key", None),
+    ("program", "program", None),
 )
 Override.FIELDS = (
     ("agent", "agent", None),
@@ -1326,6 +1378,7 @@ ToolOutcome.FIELDS = (
     ("exit_code", "exitCode", None),
     ("files_modified", "filesModified", [None]),
     ("files_seen", "filesSeen", [SeenFile]),
+    ("hooks", "hooks", HookReply),
     ("images", "images", [Image]),
     ("is_error", "isError", bool),
     ("jobs", "jobs", JobChanges),
@@ -1410,6 +1463,10 @@ ErrorEvent.FIELDS = (
     ("type", "type", None),
     ("error", "error", ErrorInfo),
 )
+SessionSuspended.FIELDS = (
+    ("type", "type", None),
+    ("session", "session", None),
+)
 SessionFinished.FIELDS = (
     ("type", "type", None),
     ("agent_summary", "agentSummary", None),
@@ -1427,6 +1484,7 @@ SessionFinished.FIELDS = (
     ("iterations", "iterations", None),
     ("limit", "limit", None),
     ("more_files_modified", "moreFilesModified", None),
+    ("outside", "outside", [OutsideUse]),
     ("proof", "proof", None),
     ("runs_later", "runsLater", [None]),
     ("session", "session", None),
