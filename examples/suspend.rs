@@ -14,7 +14,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         { "for": "select", "decision": { "decision": "SELECT_MODE", "mode": "writer", "reason": "it writes" } },
         { "for": "writer", "tools": [{ "name": "UpdatePlan", "input": { "steps": [{ "description": "write" }] } }] },
         { "for": "writer", "tools": [{ "name": "Report", "input": { "outcome": "success", "summary": "written" } }],
-          "delayMs": 2_000 },
+          "delayMs": 2_000, "repeat": true },
         { "for": "evaluate", "decision": { "decision": "COMPLETE", "summary": "written", "reason": "it says so" } },
     ]))?;
     let rawko = Rawko::builder()

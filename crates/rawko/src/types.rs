@@ -17,6 +17,7 @@ pub use rawko_core::facts::{
     BudgetFacts, CheckResult, CommandEffect, CommandFact, CommandResult, CommandRun, DiffStat, OtherCheck,
     OwnStatus, Proof, RunnerSummary, Standing, TestCounts, TreeInspection, Verification,
 };
+pub use rawko_core::hook::HookOccasion;
 pub use rawko_core::hosted::{HostedBlock, HostedResult, HostedSearch, HostedWire};
 pub use rawko_core::integrity::{
     Baseline, ChangedChecks, CheckChange, CheckChangeKind, Doubt, DoubtReason, Integrity, IntegrityResult,

@@ -69,6 +69,8 @@ fn what_can_be_reached_can_be_named() {
         "config/mod",
         "journal/mod",
         "mcp_client",
+        "outside/mod",
+        "plugins/mod",
         "memory/mod",
         "provider",
         "skills/mod",

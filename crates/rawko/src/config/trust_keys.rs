@@ -192,6 +192,7 @@ pub(super) const AGENT: &[(&str, Needs)] = &[
     ("/whenToUse", Nothing(TEXT)),
     ("/role", Nothing(TEXT)),
     ("/systemPrompt", Nothing(TEXT)),
+    ("/acp", Judged(Judge::Agents)),
     ("/tools/allowed", Judged(Judge::Agents)),
     ("/tools/blocked", Judged(Judge::Agents)),
     ("/tools/bashFilter", Nothing(NARROWS)),

@@ -9,7 +9,10 @@ mod refusal;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use rawko_core::agent::outside::{OutsideAct, OutsideEnd, OutsideStop, OutsideWork};
+pub use rawko_core::agent::AcpProgram;
+pub use rawko_core::agent::outside::{
+    OutsideAct, OutsideAsked, OutsideEnd, OutsideStop, OutsideUse, OutsideWork,
+};
 use rawko_tools::BoxFuture;
 use tokio::net::UnixStream;
 
