@@ -158,8 +158,9 @@ fn an_untrusted_project_is_refused_until_the_user_trusts_it() {
 
 #[test]
 fn a_client_narrows_a_run_and_widens_none() {
-    let trial = Trial::new(developer([bash("touch made")])).file("Makefile", CHECKED);
-    let mut served = Served::start(trial);
+    // The client names the first agent, so nobody is asked for it.
+    let server = ModelServer::sequence([bash("touch made"), report("made"), complete("made")]);
+    let mut served = Served::start(Trial::new(server).file("Makefile", CHECKED));
     let evil = "touch /tmp/evil; true";
     for (arguments, part) in [
         (json!({"task": "x", "verify": [evil]}), "is not one of this project's checks"),

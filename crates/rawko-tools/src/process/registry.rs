@@ -25,6 +25,8 @@ struct RegisteredCommands {
     alive: BTreeMap<u64, RegisteredCommand>,
     /// Other work of calls that were cancelled.
     left_works: usize,
+    /// The process ends now, so other work is not waited for any more.
+    ends_now: bool,
 }
 
 struct RegisteredCommand {
@@ -36,7 +38,7 @@ struct RegisteredCommand {
 
 impl RegisteredCommands {
     const fn new() -> Self {
-        Self { last_id: 0, alive: BTreeMap::new(), left_works: 0 }
+        Self { last_id: 0, alive: BTreeMap::new(), left_works: 0, ends_now: false }
     }
 }
 
@@ -100,18 +102,21 @@ pub fn settle() -> usize {
     let cancelled =
         |commands: &RegisteredCommands| commands.alive.values().filter(|c| c.is_cancelled).count();
     let patience = GRACE + KILL_PATIENCE + Duration::from_secs(1);
-    let is_open = |commands: &mut RegisteredCommands| cancelled(commands) > 0 || commands.left_works > 0;
+    let is_open = |commands: &mut RegisteredCommands| {
+        cancelled(commands) > 0 || (commands.left_works > 0 && !commands.ends_now)
+    };
     let waited = REGISTRY.removed.wait_timeout_while(commands(), patience, is_open);
     cancelled(&waited.unwrap_or_else(PoisonError::into_inner).0)
 }
 
 /// Kills every command of this process at once, with everything it started. For a process that ends now: other runs
-/// of the process lose their commands too, and see that a signal ended them.
+/// of the process lose their commands too, and see that a signal ended them, and [`settle`] waits for nothing else.
 pub fn kill_all_now() {
     let deadline = Instant::now() + KILL_PATIENCE;
     loop {
         let left: usize = {
-            let commands = commands();
+            let mut commands = commands();
+            commands.ends_now = true;
             let trees = commands.alive.values().filter_map(|command| command.tree);
             trees.map(|tree| tree.signal(Signal::KILL)).sum()
         };
