@@ -9,7 +9,7 @@ use agent_client_protocol::v1::schema::{
 };
 use rawko::Rawko;
 use rawko::config::McpServer;
-use rawko_core::text::truncate;
+use rawko_core::text::{harmless, truncate};
 
 use super::permission::ClientAsker;
 use super::tool_calls::text_content;
@@ -18,8 +18,8 @@ use super::tool_calls::text_content;
 const MOST: usize = 50;
 /// The longest name.
 const NAME_CHARS: usize = 32;
-/// Characters of a tool's description in a question.
-const DESCRIPTION_CHARS: usize = 300;
+/// Bytes of tools that a person is shown in a question. Nobody approves what is not shown.
+const SHOWN_BYTES: usize = 48 * 1024;
 
 /// The servers of a session, by names that rawko accepts.
 #[derive(Debug, Clone, Default)]
@@ -130,8 +130,19 @@ pub(super) async fn approve(rawko: &Rawko, handed: &HandedServers, asker: &Clien
         };
         let mut list = format!("`{}`\n\nIts tools, as it describes them:\n", server.loaded().target());
         for tool in &checked.tools {
-            let description = tool.description.split_whitespace().collect::<Vec<_>>().join(" ");
-            list.push_str(&format!("- `{}`: {}\n", tool.name, truncate(&description, DESCRIPTION_CHARS)));
+            let (description, arguments) = (harmless(&tool.description), tool.input_schema.to_string());
+            list.push_str(&format!(
+                "- `{}`: {description}\n  arguments: `{}`\n",
+                tool.name,
+                harmless(&arguments)
+            ));
+        }
+        if list.len() > SHOWN_BYTES {
+            problems.push(format!(
+                "agents do not have the tools of the MCP server `{name}`: what it says of them is too long for a question; \
+                 put the server into .mcp.json and run `rawko mcp check NAME`, which shows all of it"
+            ));
+            continue;
         }
         let title = format!("Give agents the {} tools of the MCP server `{name}`", checked.tools.len());
         let fields = ToolCallUpdateFields::new()

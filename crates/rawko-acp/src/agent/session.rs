@@ -141,9 +141,14 @@ impl OpenSessions {
         }
         let turn = Arc::new(PromptTurn::default());
         session.turn = Some(Arc::clone(&turn));
-        let known = session.clone();
-        session.is_asked = true;
-        Ok((known, turn))
+        Ok((session.clone(), turn))
+    }
+
+    /// The person was asked about the session's servers of tools.
+    pub(super) fn asked(&self, id: &SessionId) {
+        if let Some(session) = self.all().get_mut(&*id.0) {
+            session.is_asked = true;
+        }
     }
 
     /// Another turn may begin.
@@ -224,11 +229,15 @@ mod tests {
         assert!(turn.is_stopped());
         sessions.end_turn(&id, &turn);
         let (known, next) = sessions.begin_turn(&id).unwrap();
-        assert!(known.is_asked && !next.is_stopped());
+        assert!(!known.is_asked && !next.is_stopped(), "the first turn has not come to the question");
+        sessions.asked(&id);
         // The end of an old turn is not that of the next.
         sessions.end_turn(&id, &turn);
         assert!(sessions.begin_turn(&id).is_err());
-        assert!(sessions.close(&id).unwrap().is_some() && next.is_stopped());
+        sessions.end_turn(&id, &next);
+        let (known, last) = sessions.begin_turn(&id).unwrap();
+        assert!(known.is_asked);
+        assert!(sessions.close(&id).unwrap().is_some() && last.is_stopped());
         assert!(sessions.close(&id).is_err());
     }
 

@@ -60,6 +60,7 @@ pub(super) async fn carry_out(
             // A client that is gone stops the turn itself.
             let _ = outbox.send(thought(&format!("warning: {problem}"))).await;
         }
+        server.sessions.asked(&request.session_id);
     }
     if turn.is_stopped() {
         return Ok((PromptResponse::new(StopReason::Cancelled), Box::new(|| {})));

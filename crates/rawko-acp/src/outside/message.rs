@@ -1,9 +1,21 @@
 //! What an agent's program has said so far: its last message, and what it has spent.
 
-use agent_client_protocol::v1::schema::{ContentBlock, SessionUpdate};
+use std::collections::VecDeque;
+
+use agent_client_protocol::v1::schema::{ContentBlock, SessionUpdate, ToolCallId, ToolCallUpdate, ToolKind};
 
 /// Bytes of its text that are kept while it works.
 const TEXT_BYTES: usize = 256 * 1024;
+/// Tool calls that are remembered.
+const CALLS: usize = 256;
+
+/// What a program has said of a call of its own.
+#[derive(Debug, Clone)]
+pub(super) struct SaidCall {
+    id: ToolCallId,
+    pub(super) kind: ToolKind,
+    pub(super) title: String,
+}
 
 /// The last message of a program, and its spend.
 #[derive(Debug, Default)]
@@ -13,6 +25,8 @@ pub(super) struct Said {
     is_over: bool,
     /// Which message it is, where the program numbers them.
     id: Option<String>,
+    /// Its latest calls. A question about one need not say again what it is.
+    calls: VecDeque<SaidCall>,
     /// In US dollars.
     pub(super) cost_usd: Option<f64>,
 }
@@ -33,8 +47,15 @@ impl Said {
                 self.shorten();
                 Some(piece.text.clone())
             }
-            SessionUpdate::ToolCall(_) | SessionUpdate::ToolCallUpdate(_) => {
+            SessionUpdate::ToolCall(call) => {
                 self.is_over = true;
+                let (id, kind, title) = (call.tool_call_id.clone(), call.kind, call.title.clone());
+                self.remember(SaidCall { id, kind, title });
+                None
+            }
+            SessionUpdate::ToolCallUpdate(update) => {
+                self.is_over = true;
+                let _ = self.call(update);
                 None
             }
             SessionUpdate::UsageUpdate(usage) => {
@@ -43,6 +64,29 @@ impl Said {
                 None
             }
             _ => None,
+        }
+    }
+
+    /// The call that this is about, with what was said of it before.
+    pub(super) fn call(&mut self, update: &ToolCallUpdate) -> SaidCall {
+        let id = &update.tool_call_id;
+        let known = self.calls.iter().position(|call| call.id == *id).and_then(|at| self.calls.remove(at));
+        let mut call =
+            known.unwrap_or_else(|| SaidCall { id: id.clone(), kind: ToolKind::Other, title: String::new() });
+        let fields = &update.fields;
+        call.kind = fields.kind.unwrap_or(call.kind);
+        if let Some(title) = fields.title.as_ref().or(fields.name.as_ref()) {
+            call.title.clone_from(title);
+        }
+        self.remember(call.clone());
+        call
+    }
+
+    fn remember(&mut self, call: SaidCall) {
+        self.calls.retain(|known| known.id != call.id);
+        self.calls.push_back(call);
+        while self.calls.len() > CALLS {
+            self.calls.pop_front();
         }
     }
 
@@ -99,6 +143,22 @@ mod tests {
         assert_eq!((said.text().as_str(), said.cost_usd), ("Done.", Some(0.5)));
         let said = taken([chunk("Done."), call]);
         assert_eq!((said.text().as_str(), said.cost_usd), ("Done.", None), "a call may come last");
+    }
+
+    #[test]
+    fn a_question_about_a_call_need_not_say_what_it_is() {
+        let call =
+            json!({"sessionUpdate": "tool_call", "toolCallId": "1", "title": "make test", "kind": "execute"});
+        let asked = |update: serde_json::Value| {
+            let call = taken([call.clone()]).call(&serde_json::from_value(update).unwrap());
+            (call.kind, call.title)
+        };
+        assert_eq!(asked(json!({"toolCallId": "1"})), (ToolKind::Execute, "make test".to_owned()));
+        assert_eq!(
+            asked(json!({"toolCallId": "1", "kind": "edit"})),
+            (ToolKind::Edit, "make test".to_owned())
+        );
+        assert_eq!(asked(json!({"toolCallId": "2"})), (ToolKind::Other, String::new()));
     }
 
     #[test]

@@ -51,7 +51,7 @@ async fn converse(
 ) -> Result<PromptResponse, Error> {
     let (outgoing, incoming) = lines::split(line);
     let OutsideTask { prompt, directory, watcher } = task;
-    let (heard, hears) = (Arc::clone(said), Arc::clone(&watcher));
+    let (heard, hears, calls) = (Arc::clone(said), Arc::clone(&watcher), Arc::clone(said));
     let step = Arc::clone(step);
     Client
         .v1()
@@ -68,9 +68,8 @@ async fn converse(
         )
         .on_receive_request(
             async move |request: RequestPermissionRequest, responder, _connection| {
-                let fields = &request.tool_call.fields;
-                let title = fields.title.clone().or_else(|| fields.name.clone()).unwrap_or_default();
-                let allowed = watcher.may(act(fields.kind), &title);
+                let call = calls.lock().unwrap_or_else(PoisonError::into_inner).call(&request.tool_call);
+                let allowed = watcher.may(act(call.kind), &call.title);
                 responder.respond(RequestPermissionResponse::new(choice(&request.options, allowed)))
             },
             agent_client_protocol::on_receive_request!(),
@@ -100,12 +99,12 @@ async fn converse(
         .await
 }
 
-fn act(kind: Option<ToolKind>) -> OutsideAct {
+fn act(kind: ToolKind) -> OutsideAct {
     match kind {
-        Some(ToolKind::Read | ToolKind::Search) => OutsideAct::Read,
-        Some(ToolKind::Edit | ToolKind::Delete | ToolKind::Move) => OutsideAct::Edit,
-        Some(ToolKind::Execute) => OutsideAct::Execute,
-        Some(ToolKind::Fetch) => OutsideAct::Fetch,
+        ToolKind::Read | ToolKind::Search => OutsideAct::Read,
+        ToolKind::Edit | ToolKind::Delete | ToolKind::Move => OutsideAct::Edit,
+        ToolKind::Execute => OutsideAct::Execute,
+        ToolKind::Fetch => OutsideAct::Fetch,
         _ => OutsideAct::Other,
     }
 }

@@ -218,10 +218,11 @@ pub fn verdict_in(text: &str) -> Option<(Verdict, Vec<Finding>)> {
         let start = line.get(..word.len())?;
         start.eq_ignore_ascii_case(word).then(|| bare(line.get(word.len()..).unwrap_or_default()))
     };
-    let verdict = text.lines().rev().find_map(|line| {
-        let word = after(line, VERDICT)?.trim_end_matches('.').to_ascii_lowercase();
-        [Verdict::Approved, Verdict::Rejected, Verdict::Blocked].into_iter().find(|it| it.as_str() == word)
-    })?;
+    // One that is not understood takes back an earlier one.
+    let word = text.lines().rev().find_map(|line| after(line, VERDICT))?;
+    let word = word.trim_end_matches('.').to_ascii_lowercase();
+    let known = [Verdict::Approved, Verdict::Rejected, Verdict::Blocked];
+    let verdict = known.into_iter().find(|verdict| verdict.as_str() == word)?;
     let findings = text.lines().filter_map(|line| after(line, FINDING)).filter(|text| !text.is_empty());
     let findings = findings.take(FINDINGS).map(|text| Finding::of_text(&text)).collect();
     Some((verdict, findings))
@@ -265,5 +266,7 @@ mod tests {
         for none in ["", "approved", "Verdict: perhaps", "my verdict: approved"] {
             assert_eq!(verdict_in(none), None, "{none}");
         }
+        let taken_back = "Verdict: approved\nVerdict: rejected, the tests fail";
+        assert_eq!(verdict_in(taken_back), None, "an approval does not outlive what follows it");
     }
 }

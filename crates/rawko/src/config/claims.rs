@@ -310,6 +310,11 @@ fn acp_claim(name: &str, acp: &AcpProgram) -> String {
     if let Some(key) = &acp.key {
         message.push_str(&format!(" and be given {key} of your environment"));
     }
+    // A variable can change what the program is, or where the key goes.
+    if !acp.env.is_empty() {
+        let set: Vec<String> = acp.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        message.push_str(&format!("; it would set {}", whole(&set.join(", "))));
+    }
     if !acp.net.is_empty() {
         message.push_str(&format!("; it may reach {}", whole(&acp.net.join(", "))));
     }

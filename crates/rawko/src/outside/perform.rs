@@ -225,6 +225,7 @@ fn permissions(granted: &Permissions, acp: &AcpProgram, access: ToolAccess) -> P
         },
         deny: Some(deny),
         net: Some(acp.net.clone()),
+        env: Some(Vec::new()),
         ..granted.clone()
     }
 }
