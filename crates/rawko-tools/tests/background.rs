@@ -108,7 +108,7 @@ async fn a_job_is_ended_before_another_command_begins() {
     start(
         &bench,
         &format!(
-            "(setsid sleep {seconds} &); trap 'echo gone > left; exit' TERM; while :; do sleep 0.01; done"
+            "trap 'echo gone > left; exit' TERM; (setsid sleep {seconds} &); while :; do sleep 0.01; done"
         ),
     )
     .await;
