@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     ]))?;
     let rawko = Rawko::builder()
         .project(".")
-        // As in `.rawko/config.yaml` and `.rawko/agents/writer.yaml`, which are not read.
+        // As in `.rawko/config.yaml` and `.rawko/agents/writer.yaml`.
         .config("agents: { builtin: false }\nconstraints: { maxIterations: 5 }\n")
         .agent(json!({ "name": "writer", "systemPrompt": "You write.", "tools": { "allowed": ["Read", "Write"] } }))
         .price("scripted", Price { input: 1.0, output: 5.0, ..Price::default() })

@@ -42,7 +42,7 @@ const LAST_LINES: Duration = Duration::from_secs(2);
 /// What serves one client.
 pub(super) struct AcpServer {
     pub(super) host: AgentHost,
-    sessions: OpenSessions,
+    pub(super) sessions: OpenSessions,
     client: OnceLock<ClientCapabilities>,
     budget: Arc<Budget>,
     /// The turns that have not ended with everything that follows them.
