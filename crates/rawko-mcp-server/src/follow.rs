@@ -22,9 +22,12 @@ use crate::tools::DoneAnswer;
 const KEPT: usize = 8;
 /// Events of one answer, and the bytes of them.
 pub(crate) const MOST_LINES: usize = 200;
-const MOST_BYTES: usize = 32 * 1024;
-/// Bytes of one text of an event or of the end.
+pub(crate) const MOST_BYTES: usize = 24 * 1024;
+/// Bytes of one text of an event or of the end, and of each of them.
 const TEXT_BYTES: usize = 4 * 1024;
+const EVENT_BYTES: usize = 8 * 1024;
+/// Bytes of a call that a question shows whole. With the events and the end it fits into an answer.
+const CALL_BYTES: usize = 10 * 1024;
 
 /// How much of the events is told.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
@@ -49,16 +52,22 @@ pub(crate) struct OpenQuestion {
     pub(crate) needs: String,
     pub(crate) why: String,
     pub(crate) until: Timestamp,
+    /// Whether the client sees all of the call. What it does not see it cannot allow.
+    pub(crate) whole: bool,
 }
 
 impl OpenQuestion {
-    fn of(question: &ApprovalQuestion) -> Self {
+    /// The question as a client sees it.
+    pub(crate) fn of(question: &ApprovalQuestion) -> Self {
+        let (input, needs) = (&question.call.input, question.needs_in_words());
+        let shown = (bounded::fitted(input, CALL_BYTES), bounded::text(&needs, TEXT_BYTES));
         Self {
+            whole: shown.0 == *input && shown.1 == needs,
             call: question.digest.clone(),
             agent: question.agent.clone(),
             tool: question.call.name.clone(),
-            input: bounded::texts(question.call.input.clone(), TEXT_BYTES),
-            needs: question.needs_in_words(),
+            input: shown.0,
+            needs: shown.1,
             why: bounded::text(&question.why, TEXT_BYTES),
             until: question.until,
         }
@@ -68,6 +77,14 @@ impl OpenQuestion {
     pub(crate) fn text(&self) -> String {
         let Self { agent, tool, input, needs, why, .. } = self;
         format!("{agent} asks to make this call: {tool} {input}\nIt needs {needs}. {why}")
+    }
+
+    /// Why the client cannot allow it.
+    pub(crate) fn unseen(session: &str) -> ToolProblem {
+        ToolProblem::new(
+            "the call cannot be shown whole here, so it cannot be allowed here: it is too long, or has hidden characters",
+            format!("the user can read all of it and answer, in a terminal: rawko approve {session}"),
+        )
     }
 }
 
@@ -113,6 +130,9 @@ impl Look {
                 question.call,
                 question.text()
             ));
+            if !question.whole {
+                text.push_str(&format!("{}\n", OpenQuestion::unseen(&self.session).text()));
+            }
         }
         if let Some(end) = &self.end {
             text.push_str(&line::end(end));
@@ -201,11 +221,12 @@ impl WatchedSession {
             let Some(event) = self.pending.pop_front() else { break };
             self.given += 1;
             if let Some(line) = line::of(&event) {
-                bytes += line.len();
+                bytes += json!(line).to_string().len();
                 lines.push(line);
             }
             if detail == Detail::Full {
                 let event = bounded::texts(serde_json::to_value(&event).unwrap_or_default(), TEXT_BYTES);
+                let event = bounded::fitted(&event, EVENT_BYTES);
                 bytes += event.to_string().len();
                 events.push(event);
             }
@@ -222,7 +243,10 @@ impl WatchedSession {
             events: (detail == Detail::Full).then_some(events),
             is_cut,
             question: session.open_question().map(|(_, question)| OpenQuestion::of(question)),
-            end: end.map(|end| bounded::texts(serde_json::to_value(end).unwrap_or_default(), TEXT_BYTES)),
+            end: end.map(|end| {
+                let end = bounded::texts(serde_json::to_value(end).unwrap_or_default(), TEXT_BYTES);
+                bounded::fitted(&end, EVENT_BYTES)
+            }),
         }
     }
 }
@@ -311,7 +335,7 @@ fn listed(server: &RawkoServer) -> Result<Vec<SessionInfo>, ToolProblem> {
 }
 
 /// `ID/journal.jsonl`.
-fn id_of(journal: &Path) -> String {
+pub(crate) fn id_of(journal: &Path) -> String {
     let name = journal.parent().and_then(Path::file_name).unwrap_or_default();
     name.to_string_lossy().into_owned()
 }

@@ -20,7 +20,8 @@ rawko carries a software task of this project from a sentence to a verified chan
 machine, and rawko itself runs the project's checks. `start` begins a task and gives its session; `watch` follows it until \
 it ends or waits for an answer; `answer` allows or denies a call that waits; `steer` pauses it, speaks to it or cancels it; \
 `diff` shows what it changed and `explain` why it did what; `continue` gives a session its next task. Trust the status: \
-`verified` means that the project's checks passed, `claimed` that only the agents say so.";
+`verified` means that all of the project's checks passed, `claimed` that only the agents say so. You can neither add a check \
+nor leave one out, and lower limits but not raise them.";
 
 /// Answers one client. All clients share the server.
 #[derive(Clone)]

@@ -1,14 +1,13 @@
 //! The runs of this process. They belong to the server and not to a request: a client that goes away in a call leaves them
-//! alone, and the end of the server ends them so that they can be resumed.
+//! alone, and the end of the server suspends them.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rawko::{Notifications, Run, RunControl};
 use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
-use crate::ending::{ResumableRun, suspend};
+use crate::ending::suspend;
 use crate::project::{ErrorWords, ToolProblem};
 
 /// How many broken runs are remembered.
@@ -19,8 +18,7 @@ const LAST_SPANS: std::time::Duration = std::time::Duration::from_secs(2);
 /// A run of this process.
 pub(crate) struct ServedRun {
     pub(crate) control: RunControl,
-    pub(crate) work: JoinHandle<()>,
-    ended: watch::Receiver<bool>,
+    pub(crate) ended: watch::Receiver<bool>,
 }
 
 /// The runs of this process, by the ids of their sessions.
@@ -54,8 +52,8 @@ impl ServedRuns {
             return Err(ToolProblem::new("the server is ending", "start it again, and then the task"));
         }
         let (runs, session) = (self.clone(), id.clone());
-        let work = tokio::spawn(async move {
-            let result = ResumableRun::new(run).await;
+        tokio::spawn(async move {
+            let result = run.await;
             runs.ended(&session, result.err().map(|error| (runs.in_words)(error)));
             let _ = has_ended.send(true);
             // A slow program or collector holds nothing up but the end of this task.
@@ -65,7 +63,7 @@ impl ServedRuns {
             });
             let _ = last.await;
         });
-        registry.runs.insert(id, ServedRun { control, work, ended });
+        registry.runs.insert(id, ServedRun { control, ended });
         Ok(())
     }
 
@@ -94,7 +92,7 @@ impl ServedRuns {
         registry.broken.iter().rev().find(|(id, _)| id == session).map(|(_, problem)| problem.clone())
     }
 
-    /// Ends all runs so that they can be resumed, and begins none any more. Gives their ids.
+    /// Suspends all runs, so that they can be resumed, and begins none any more. Gives their ids.
     pub(crate) async fn end_all(&self) -> Vec<String> {
         let (ids, runs): (Vec<String>, Vec<ServedRun>) = {
             let mut registry = self.lock();

@@ -54,7 +54,7 @@ impl ToolName {
         match self {
             Self::Start => {
                 "Starts a task in this project and returns at once with the session's id. The run goes on by itself; \
-                 follow it with `watch`. One run at a time works in a project."
+                 follow it with `watch`. All checks of the project verify it. One run at a time works in a project."
             }
             Self::Watch => {
                 "Follows a session. Waits until something happens, at most `waitSeconds`, and returns the events since \
@@ -80,7 +80,8 @@ impl ToolName {
             }
             Self::Continue => {
                 "Gives a session that has ended its next `task`, with the same agents and conversations. Without `task`, \
-                 goes on with a session that was interrupted or that a limit ended. Returns at once; follow it with `watch`."
+                 goes on with a session that was interrupted. Limits of the session can be lowered and not raised. Returns at \
+                 once; follow it with `watch`."
             }
         }
     }
@@ -92,12 +93,7 @@ impl ToolName {
         });
         let terms = json!({
             "agent": {"type": "string", "description": "Begin with this agent, without asking the arbiter"},
-            "verify": {
-                "type": "array",
-                "items": {"type": "string"},
-                "description": "Verify with these of the project's own checks alone. Other commands are refused. An empty list verifies nothing, so the run can only end as `claimed`",
-            },
-            "maxIterations": {"type": "integer", "minimum": 1, "description": "Most executions of agents; at most what the user configured, as with the other limits"},
+            "maxIterations": {"type": "integer", "minimum": 1, "description": "Most executions of agents. This and the other limits can only be lower than those of the user and of the session"},
             "maxTokens": {"type": "integer", "minimum": 1, "description": "Most tokens of all model calls together"},
             "maxCostUsd": {"type": "number", "exclusiveMinimum": 0, "description": "Highest cost, in US dollars"},
             "timeout": {"type": "string", "description": "Longest time, like 90s, 30m or 2h"},

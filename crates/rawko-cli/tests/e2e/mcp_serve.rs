@@ -21,7 +21,10 @@ fn sleeping() -> ModelServer {
 
 /// A server whose first session sleeps, and that session.
 fn at_work(trial: Trial) -> (Served, String) {
-    let mut served = Served::start(trial);
+    sleeping_in(Served::start(trial))
+}
+
+fn sleeping_in(mut served: Served) -> (Served, String) {
     let session = served.begin("Sleep.");
     served.wait_until("the command", |trial| sleepers(trial) > 0);
     (served, session)
@@ -142,6 +145,56 @@ fn a_call_that_waits_is_answered_once_and_by_its_name() {
 }
 
 #[test]
+fn a_call_that_a_client_does_not_see_whole_is_not_allowed_by_it() {
+    let hidden = format!("echo {} > made", "x".repeat(11_000));
+    let marked = "echo a\u{202e}b > made";
+    let whole = format!("echo {} > made", "x".repeat(9_000));
+    for (command, is_seen) in [(hidden.as_str(), false), (marked, false), (whole.as_str(), true)] {
+        let trial = Trial::new(developer([bash(command)]))
+            .user_config("/permissions/ask", json!(["commands", "paths"]))
+            .user_config("/permissions/run", json!(["cat"]));
+        let mut served = Served::start(trial);
+        let session = served.begin("Make it.");
+        let (seen, _) = served.watch_until(&session, |seen| seen.get("question").is_some());
+        let question = &seen["question"];
+        assert_eq!(question["whole"], is_seen, "{question}");
+        assert_eq!(question["input"]["command"] == command, is_seen, "{question}");
+        let allow = json!({"call": question["call"], "allow": true});
+        if is_seen {
+            served.call("answer", &allow);
+        } else {
+            let refused = served.refused("answer", &allow);
+            assert!(refused.contains(&format!("rawko approve {session}")), "{refused}");
+            let beginning = json!({"call": question["call"].as_str().unwrap()[..8], "allow": true});
+            served.refused("answer", &beginning);
+            let (_, words) = served.call("watch", &json!({"session": session, "waitSeconds": 0}));
+            assert!(
+                words.contains("it waits for an answer") && words.contains("cannot be allowed here"),
+                "{words}"
+            );
+            served.call("answer", &json!({"call": question["call"], "allow": false}));
+        }
+        served.watch_until(&session, has_ended);
+        assert_eq!(served.trial.project().join("made").exists(), is_seen, "{}", question["why"]);
+        served.leave();
+    }
+}
+
+#[test]
+fn a_long_answer_keeps_its_form_and_says_what_is_missing() {
+    let many = "for n in $(seq 1 3000); do echo $n > a-file-with-a-long-enough-name-$n; done";
+    let mut served = Served::start(Trial::new(developer([bash(many)])));
+    let session = served.begin("Make them.");
+    served.watch_until(&session, has_ended);
+    let (changed, _) = served.call("diff", &json!({"filesOnly": true}));
+    let files = changed["files"].as_array().unwrap();
+    assert_eq!(changed["session"], session);
+    assert!(files.iter().all(|file| file["path"].is_string()), "{}", files[0]);
+    assert_eq!(files.len() as u64 + changed["omitted"]["files"].as_u64().unwrap(), 3_000);
+    served.leave();
+}
+
+#[test]
 fn an_untrusted_project_is_refused_until_the_user_trusts_it() {
     let config = json!({"permissions": {"net": ["evil.example"]}, "verify": ["touch verified"]});
     let mut served = Served::start(Trial::new(developer([bash("touch made")])).config(&config));
@@ -163,26 +216,99 @@ fn a_client_narrows_a_run_and_widens_none() {
     let mut served = Served::start(Trial::new(server).file("Makefile", CHECKED));
     let evil = "touch /tmp/evil; true";
     for (arguments, part) in [
-        (json!({"task": "x", "verify": [evil]}), "is not one of this project's checks"),
-        (json!({"task": "x", "verify": ["make test", evil]}), "they are: make test"),
+        (json!({"task": "x", "verify": [evil]}), "unknown field `verify`"),
+        (json!({"task": "x", "verify": ["make test"]}), "unknown field `verify`"),
+        (json!({"task": "x", "verify": []}), "unknown field `verify`"),
         (json!({"task": "x", "maxIterations": 51}), "more than the user allows"),
         (json!({"task": "x", "timeout": "5h"}), "more than the user allows"),
         (json!({"task": "x", "agent": "nobody"}), "there is no agent `nobody`"),
         (json!({"task": " "}), "no task was given"),
         (json!({"task": "x", "noSandbox": true}), "unknown field `noSandbox`"),
-        (json!({"task": "x", "verify": "make test"}), "compare them with the tool's input schema"),
+        (json!({"task": "x", "maxTokens": "1"}), "compare them with the tool's input schema"),
         (json!({}), "missing field `task`"),
     ] {
         let refused = served.refused("start", &arguments);
         assert!(refused.contains(part), "{arguments}: {refused}");
         assert!(refused.contains("What to try: "), "{refused}");
     }
-    let all = json!({"task": "Make it.", "verify": ["make test"], "maxIterations": 2, "agent": "developer"});
+    let all = json!({"task": "Make it.", "maxIterations": 2, "agent": "developer"});
     let (started, _) = served.call("start", &all);
     let session = started["session"].as_str().unwrap().to_owned();
     let (seen, _) = served.watch_until(&session, has_ended);
     assert_eq!(seen["end"]["status"], "verified", "{seen:#}");
     served.leave();
+}
+
+#[test]
+fn all_checks_of_the_project_run_whatever_a_client_names() {
+    let checks =
+        json!({"verify": ["test -f made", "test -f documented"], "constraints": {"maxIterations": 1}});
+    for (command, expected) in [("touch made documented", Some("verified")), ("touch made", None)] {
+        let server = developer([bash(command)]);
+        let mut served = Served::start(Trial::new(server).config(&checks));
+        served.trial.rawko(&["trust"]);
+        let refused = served.refused("start", &json!({"task": "Make it.", "verify": ["test -f made"]}));
+        assert!(refused.contains("unknown field `verify`"), "{refused}");
+        let session = served.begin("Make it.");
+        let (seen, _) = served.watch_until(&session, has_ended);
+        let status = seen["end"]["status"].as_str().unwrap();
+        assert_eq!(expected.is_some(), status == "verified", "{command}: {seen:#}");
+        served.leave();
+    }
+}
+
+/// A run of the user's in a terminal that ends at the only iteration it was given, with one that would end the task.
+fn limited() -> (Trial, String) {
+    let first = [select("developer"), report("half of it"), select("developer")];
+    let then = [select("developer"), report("all of it"), complete("done")];
+    let next = [select("developer"), report("looked"), complete("looked")];
+    let server = ModelServer::sequence(first.into_iter().chain(then).chain(next));
+    let ended = Trial::new(server).args(&["--max-iterations", "1"]).run("Do it.");
+    ended.exits(3);
+    let session = ended.trial.store().list().unwrap()[0].id.clone();
+    (ended.trial, session)
+}
+
+#[test]
+fn a_client_does_not_raise_the_limits_of_a_session() {
+    let (trial, session) = limited();
+    let mut served = Served::start(trial);
+    for more in [json!({}), json!({"maxIterations": 9}), json!({"session": session, "maxIterations": 50})] {
+        let refused = served.refused("continue", &more);
+        assert!(refused.contains("a client cannot raise a limit of the session"), "{more}: {refused}");
+        assert!(refused.contains(&format!("rawko resume {session} --max-iterations")), "{refused}");
+    }
+    // The user can, and the client's next task is held to the session's limit.
+    let (_, trial) = served.leave();
+    let (code, out, err) = trial.resume_with(&["--max-iterations", "3"]);
+    assert_eq!(code, Some(0), "{out}{err}");
+    let mut served = Served::start(trial);
+    served.call("continue", &json!({"session": session, "task": "Look.", "maxIterations": 9}));
+    served.watch_until(&session, has_ended);
+    let (seen, _) = served.call("watch", &json!({"session": session, "detail": "full"}));
+    let events = seen["events"].as_array().unwrap();
+    let started = events.iter().rfind(|event| event["type"] == "session_started").unwrap();
+    assert_eq!(started["limits"]["maxIterations"], 3, "{started:#}");
+    served.leave();
+}
+
+#[test]
+fn an_interrupted_session_goes_on_with_its_own_limits_or_lower_ones() {
+    for (asked, expected) in [(json!({"maxIterations": 9}), 7), (json!({"maxIterations": 5}), 5)] {
+        let trial = Trial::new(sleeping());
+        let first = Served::start_with(trial, &["--max-iterations", "7"], &json!({}));
+        let (served, session) = sleeping_in(first);
+        let (_, trial) = served.leave();
+        let mut served = Served::start_with(trial, &["--max-iterations", "20"], &json!({}));
+        served.call("continue", &asked);
+        served.watch_until(&session, has_ended);
+        let (seen, _) = served.call("watch", &json!({"session": session, "after": 0, "detail": "full"}));
+        let events = seen["events"].as_array().unwrap();
+        let limits: Vec<_> =
+            events.iter().filter_map(|event| event["limits"]["maxIterations"].as_u64()).collect();
+        assert_eq!((limits.first(), limits.last()), (Some(&7), Some(&expected)), "{seen:#}");
+        served.leave();
+    }
 }
 
 /// The client is gone, in whatever way: the session is interrupted, nothing of it runs, and a resume ends it.
@@ -204,6 +330,17 @@ fn a_run_whose_client_goes_away_is_left_to_be_resumed() {
     assert_eq!(status_of(&served.trial, &session), SessionStatus::Running);
     let (said, trial) = served.leave();
     assert_eq!(said.code, Some(0), "{}", said.err);
+    check_resumable(&trial, &session, &said);
+}
+
+#[test]
+fn commands_of_a_suspended_run_are_asked_to_end() {
+    let polite = "trap 'touch asked; exit 1' TERM; sleep 1000 & wait";
+    let turns = [select("developer"), bash(polite), report("did it"), complete("all done")];
+    let (served, session) = at_work(Trial::new(ModelServer::sequence(turns)));
+    let (said, trial) = served.leave();
+    assert_eq!(said.code, Some(0), "{}", said.err);
+    assert!(trial.project().join("asked").exists());
     check_resumable(&trial, &session, &said);
 }
 
@@ -272,7 +409,16 @@ fn garbage_changes_nothing() {
     for garbage in ["", "no json", "{", "[]", "7", "null", "{\"jsonrpc\": \"1.0\"}", "\u{0}\u{1b}[31m"] {
         served.say(garbage);
     }
-    served.say(&format!("{{\"x\": \"{}\"}}", "y".repeat(5 * 1024 * 1024)));
+    let long = "y".repeat(5 * 1024 * 1024);
+    served.say(&format!("{{\"x\": \"{long}\"}}"));
+    let refused = served.ask("tools/call", &json!({"name": "start", "arguments": {"task": long}}));
+    assert_eq!(refused["error"]["code"], -32600, "{refused}");
+    assert!(refused["error"]["message"].as_str().unwrap().contains("longer than 4 MiB"), "{refused}");
+    let unnamed =
+        served.messages().into_iter().filter(|message| message.get("id").is_none_or(Value::is_null));
+    assert!(unnamed.filter(|message| message["error"].to_string().contains("4 MiB")).count() == 1);
+    let whole = served.refused("start", &json!({"task": "y".repeat(3 * 1024 * 1024)}));
+    assert!(whole.contains("the task is longer than 256 KiB"), "{whole}");
     let unknown = served.ask("tools/call", &json!({"name": "rm", "arguments": {}}));
     assert_eq!(unknown["error"]["code"], -32602, "{unknown}");
     let method = served.ask("no/such/method", &json!({}));

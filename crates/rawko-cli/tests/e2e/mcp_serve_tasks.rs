@@ -93,6 +93,23 @@ fn a_client_that_cannot_ask_its_user_gets_the_question() {
 }
 
 #[test]
+fn the_clients_user_is_not_asked_for_a_call_that_is_not_shown_whole() {
+    let hidden = format!("echo {} > made", "x".repeat(11_000));
+    let trial = Trial::new(developer([bash(&hidden)]))
+        .user_config("/permissions/ask", json!(["commands", "paths"]))
+        .user_config("/permissions/run", json!(["cat"]));
+    let mut served = Served::start_with(trial, &[], &capabilities(json!({"elicitation": {}})));
+    let session = served.begin("Make it.");
+    let task = watch(&mut served, &session);
+    let done = poll_until(&mut served, &task, "completed");
+    let seen = &done["result"]["structuredContent"];
+    assert_eq!((&seen["status"], &seen["question"]["whole"]), (&json!("running"), &json!(false)), "{done:#}");
+    let words = done["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(words.contains(&format!("rawko approve {session}")), "{words}");
+    served.leave();
+}
+
+#[test]
 fn a_task_that_is_cancelled_ends_the_watching_alone() {
     let turns = [select("developer"), bash("sleep 1000"), report("did it"), complete("all done")];
     let trial = Trial::new(ModelServer::sequence(turns));

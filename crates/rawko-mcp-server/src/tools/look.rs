@@ -104,7 +104,7 @@ pub(super) fn explained(server: &RawkoServer, asked: &ExplainArguments) -> Resul
             format!("session {session} has {} decisions, and none with the number {number}", decisions.len());
         ToolProblem::new(message, "leave out `decision` to list them")
     })?;
-    let whole = bounded::answer(json!(chosen));
+    let whole = bounded::answer(&json!(chosen));
     let details = serde_json::to_string_pretty(&whole).unwrap_or_default();
     let text = format!("session {session}: {}{details}", line(chosen));
     Ok(DoneAnswer::new(text, json!({"session": session, "decision": whole})))

@@ -47,7 +47,7 @@ impl DoneAnswer {
     pub(crate) fn into_result(self) -> CallToolResult {
         let text = bounded::text(&self.text, bounded::ANSWER_BYTES);
         let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-        result.structured_content = Some(bounded::answer(self.value));
+        result.structured_content = Some(bounded::answer(&self.value));
         result
     }
 }

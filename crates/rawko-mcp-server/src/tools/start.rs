@@ -1,5 +1,5 @@
-//! `start` and `continue`: a run of the user's, on the client's word. The client may narrow what the run may do, and never
-//! widen it: it lowers limits, and it chooses among the checks that the project has.
+//! `start` and `continue`: a run of the user's, on the client's word. The client may lower limits and choose the first agent.
+//! It has no say in the checks: all of the project's run, whoever asks for the task (ADR 100).
 
 use rawko::config::{Config, Overrides, PlainNumber, TimeLimit};
 use rawko::{Rawko, Run};
@@ -17,7 +17,6 @@ const LONGEST_TASK: usize = 256 * 1024;
 #[derive(Debug, Default)]
 struct RunTerms {
     agent: Option<String>,
-    verify: Option<Vec<String>>,
     max_iterations: Option<u32>,
     max_tokens: Option<u32>,
     max_cost_usd: Option<f64>,
@@ -30,7 +29,6 @@ struct RunTerms {
 pub(super) struct StartArguments {
     task: String,
     agent: Option<String>,
-    verify: Option<Vec<String>>,
     max_iterations: Option<u32>,
     max_tokens: Option<u32>,
     max_cost_usd: Option<f64>,
@@ -44,7 +42,6 @@ pub(super) struct ContinueArguments {
     session: Option<String>,
     task: Option<String>,
     agent: Option<String>,
-    verify: Option<Vec<String>>,
     max_iterations: Option<u32>,
     max_tokens: Option<u32>,
     max_cost_usd: Option<f64>,
@@ -53,9 +50,9 @@ pub(super) struct ContinueArguments {
 
 /// Starts a task.
 pub(super) async fn start(server: &RawkoServer, asked: StartArguments) -> Result<DoneAnswer, ToolProblem> {
-    let StartArguments { task, agent, verify, max_iterations, max_tokens, max_cost_usd, timeout } = asked;
+    let StartArguments { task, agent, max_iterations, max_tokens, max_cost_usd, timeout } = asked;
     check_length(&task)?;
-    let terms = RunTerms { agent, verify, max_iterations, max_tokens, max_cost_usd, timeout };
+    let terms = RunTerms { agent, max_iterations, max_tokens, max_cost_usd, timeout };
     let run = server
         .blocking(move |server| {
             let rawko = opened(server, &terms)?;
@@ -70,8 +67,7 @@ pub(super) async fn continue_session(
     server: &RawkoServer,
     asked: ContinueArguments,
 ) -> Result<DoneAnswer, ToolProblem> {
-    let ContinueArguments { session, task, agent, verify, max_iterations, max_tokens, max_cost_usd, timeout } =
-        asked;
+    let ContinueArguments { session, task, agent, max_iterations, max_tokens, max_cost_usd, timeout } = asked;
     check_length(task.as_deref().unwrap_or_default())?;
     if let (None, Some(agent)) = (&task, &agent) {
         return Err(ToolProblem::new(
@@ -79,7 +75,7 @@ pub(super) async fn continue_session(
             "leave out `agent`, give a `task`, or use `steer` with `force` while the session runs",
         ));
     }
-    let terms = RunTerms { agent, verify, max_iterations, max_tokens, max_cost_usd, timeout };
+    let terms = RunTerms { agent, max_iterations, max_tokens, max_cost_usd, timeout };
     let word = if task.is_some() { "continued" } else { "resumed" };
     let run = server
         .blocking(move |server| {
@@ -119,37 +115,13 @@ fn opened(server: &RawkoServer, terms: &RunTerms) -> Result<Rawko, ToolProblem> 
     let project = &server.project;
     let configured = project.open(project.builder.clone(), project.overrides.clone())?;
     let narrowed = narrowed(&configured.config().config, project.overrides.clone(), terms)?;
-    let checks = terms.verify.as_deref().map(|wanted| own_checks(&configured, wanted)).transpose()?;
-    if narrowed == project.overrides && checks.is_none() && terms.agent.is_none() {
-        return Ok(configured);
-    }
-    let overrides = Overrides { verify: checks.or(narrowed.verify.clone()), ..narrowed };
-    let builder = project.builder.clone();
+    // A session that goes on keeps limits that the user set on it.
+    let builder = project.builder.clone().keep_limits(true);
     let builder = match &terms.agent {
         Some(agent) => builder.first_agent(agent.clone()),
         None => builder,
     };
-    project.open(builder, overrides)
-}
-
-/// These commands, if all of them are checks of the project. rawko runs checks itself and asks no policy about them, so a
-/// client that could name any command could run what no agent may.
-fn own_checks(rawko: &Rawko, wanted: &[String]) -> Result<Vec<String>, ToolProblem> {
-    let own = rawko.verification_plan().commands;
-    match wanted.iter().find(|command| !own.contains(command)) {
-        None => Ok(wanted.to_vec()),
-        Some(other) => {
-            let there = if own.is_empty() {
-                "it has none; the user can name some under `verify:` in .rawko/config.yaml".to_owned()
-            } else {
-                format!("they are: {}", own.join(" | "))
-            };
-            Err(ToolProblem::new(
-                format!("`{other}` is not one of this project's checks, and a client may not add one"),
-                format!("leave out `verify`, or choose among the project's checks: {there}"),
-            ))
-        }
-    }
+    project.open(builder, narrowed)
 }
 
 /// The user's overrides with limits that are lower where the client wants them so.

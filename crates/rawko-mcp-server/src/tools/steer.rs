@@ -4,12 +4,12 @@
 use std::time::Duration;
 
 use rawko::journal::SessionStatus;
-use rawko::{Cancelled, Override, Steered, answer_question, waiting_sessions};
+use rawko::{Cancelled, Override, Steered, answer_question, open_question, waiting_sessions};
 use serde::Deserialize;
 use serde_json::json;
 
 use super::DoneAnswer;
-use crate::follow;
+use crate::follow::{self, OpenQuestion};
 use crate::project::ToolProblem;
 use crate::server::RawkoServer;
 
@@ -161,8 +161,20 @@ pub(super) fn answered(
             "give the `call` that `watch` returned",
         ));
     }
+    // The whole digest, so that it is this question that is answered.
+    let mut call = call.to_owned();
+    if allow
+        && let Some(open) = open_question(&store, session).map_err(|error| server.project.words(error))?
+        && open.digest.starts_with(&call)
+    {
+        if !OpenQuestion::of(&open).whole {
+            let path = follow::journal_of(server, Some(session))?;
+            return Err(OpenQuestion::unseen(&follow::id_of(&path)));
+        }
+        call = open.digest;
+    }
     let (session, question) =
-        answer_question(&store, &server.project.project, trust, session, Some(call), allow)
+        answer_question(&store, &server.project.project, trust, session, Some(&call), allow)
             .map_err(|error| server.project.words(error))?;
     let word = if allow { "allowed" } else { "denied" };
     let is_running = matches!(store.info(&session), Ok(Some(info)) if info.status == SessionStatus::Running);

@@ -151,11 +151,19 @@ async fn until_end(
             context.set_status_message(line.clone());
         }
         told.append(&mut look.lines);
+        // What is told at the end is the latest of it.
+        let mut bytes = 0;
+        let fits = |line: &&String| {
+            bytes += json!(line).to_string().len();
+            bytes <= follow::MOST_BYTES
+        };
+        let kept = told.iter().rev().take(follow::MOST_LINES).take_while(fits).count();
+        told.drain(..told.len() - kept);
         let is_over = look.end.is_some() || !look.is_running;
         let is_new = |question: &OpenQuestion| answered.as_ref() != Some(&question.call);
         let question = look.question.clone().filter(|open| !is_over && !look.is_cut && is_new(open));
         match question {
-            Some(question) if client.elicitation => {
+            Some(question) if client.elicitation && question.whole => {
                 if !asked_user(server, session, &question, context).await? {
                     look.lines = told;
                     return Ok(done(server, &look));
@@ -172,9 +180,6 @@ async fn until_end(
             }
             None => {}
         }
-        // What is told at the end is the latest of it.
-        let too_many = told.len().saturating_sub(follow::MOST_LINES);
-        told.drain(..too_many);
         tokio::time::sleep(LOOK).await;
     }
 }
@@ -268,6 +273,7 @@ mod tests {
             needs: "to run make".to_owned(),
             why: "`make` is not listed".to_owned(),
             until: rawko_core::Timestamp(0),
+            whole: true,
         };
         let request = serde_json::to_value(elicitation(&question).unwrap()).unwrap();
         assert_eq!(request["params"]["requestedSchema"]["required"], json!(["allow"]));

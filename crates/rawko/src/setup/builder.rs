@@ -53,6 +53,7 @@ pub struct RawkoBuilder {
     pub(crate) servers: BTreeMap<String, McpServer>,
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) beside: bool,
+    pub(crate) keeps_limits: bool,
     pub(crate) dry_run: bool,
     pub(crate) trusted: bool,
     pub(crate) trust_store: Option<TrustStore>,
@@ -88,6 +89,7 @@ impl Default for RawkoBuilder {
             servers: BTreeMap::new(),
             attachments: Vec::new(),
             beside: false,
+            keeps_limits: false,
             dry_run: false,
             trusted: false,
             trust_store: None,
@@ -259,6 +261,15 @@ impl RawkoBuilder {
     #[must_use]
     pub fn beside_others(mut self, beside: bool) -> Self {
         self.beside = beside;
+        self
+    }
+
+    /// Never raises a limit of a session that goes on: [`Rawko::resume`] and [`Rawko::continue_session`] take the lower one of
+    /// the session's and of what is configured or given here. For a program that acts on the word of another, and not of the
+    /// user. Default: what is given here counts.
+    #[must_use]
+    pub fn keep_limits(mut self, keep: bool) -> Self {
+        self.keeps_limits = keep;
         self
     }
 

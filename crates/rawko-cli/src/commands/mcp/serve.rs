@@ -165,10 +165,12 @@ fn in_words(console: &Console, error: rawko::Error) -> ToolProblem {
             Some(format!("the user can go on with it, in a terminal: rawko resume {session}"))
         }
         rawko::Error::LimitStands { session, limit, .. } => Some(format!(
-            "give `continue` a higher limit, if the user's configuration allows it; or the user can, in a terminal: rawko \
-             resume {session} {}",
+            "a client cannot raise a limit of the session; the user can, in a terminal: rawko resume {session} {}",
             limit.option()
         )),
+        rawko::Error::LimitSpent { .. } => {
+            Some("what was used before counts: leave the limit out, and the session's own stands".to_owned())
+        }
         rawko::Error::NoKey { variable, .. } => Some(format!(
             "set {variable} in the environment of this server, in the client's entry for it; the user can check with: rawko doctor"
         )),
