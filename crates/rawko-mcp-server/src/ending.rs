@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::runs::ServedRun;
 
-/// How long commands and calls of runs may take to end when they are asked to. Clients wait little longer for a server.
-const PATIENCE: Duration = Duration::from_secs(3);
+/// How long commands and calls of runs may take to end when they are asked to. Clients kill a server after a few seconds.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// How long the rest may take once they are killed.
 const LAST_PATIENCE: Duration = Duration::from_secs(5);
 

@@ -294,7 +294,7 @@ fn a_client_does_not_raise_the_limits_of_a_session() {
 
 #[test]
 fn an_interrupted_session_goes_on_with_its_own_limits_or_lower_ones() {
-    for (asked, expected) in [(json!({"maxIterations": 9}), 7), (json!({"maxIterations": 5}), 5)] {
+    for (asked, expected) in [(json!({"maxIterations": 9}), "7"), (json!({"maxIterations": 5}), "5")] {
         let trial = Trial::new(sleeping());
         let first = Served::start_with(trial, &["--max-iterations", "7"], &json!({}));
         let (served, session) = sleeping_in(first);
@@ -303,10 +303,14 @@ fn an_interrupted_session_goes_on_with_its_own_limits_or_lower_ones() {
         served.call("continue", &asked);
         served.watch_until(&session, has_ended);
         let (seen, _) = served.call("watch", &json!({"session": session, "after": 0, "detail": "full"}));
-        let events = seen["events"].as_array().unwrap();
-        let limits: Vec<_> =
-            events.iter().filter_map(|event| event["limits"]["maxIterations"].as_u64()).collect();
-        assert_eq!((limits.first(), limits.last()), (Some(&7), Some(&expected)), "{seen:#}");
+        // Decisions are made with the limits of their time.
+        let events = seen["events"].to_string();
+        let limits: Vec<&str> = events
+            .split("\"maxIterations\":")
+            .skip(1)
+            .map(|rest| rest.split([',', '}']).next().unwrap())
+            .collect();
+        assert_eq!((limits.first(), limits.last()), (Some(&"7"), Some(&expected)), "{seen:#}");
         served.leave();
     }
 }
