@@ -68,7 +68,7 @@ impl HookEvent {
     }
 }
 
-/// A point of a run at which the core has hooks asked, and what they are told. Those about tool calls are asked where a call
+/// A point of a run at which the core has hooks asked, and what they are given. Those about tool calls are asked where a call
 /// is made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "event")]

@@ -70,7 +70,7 @@ fn without_hooks_nothing_is_asked() {
 #[test]
 fn what_hooks_add_to_a_task_reaches_its_agents() {
     let mut bench = Bench::start(with_hooks(&[HookEvent::SessionStart, HookEvent::UserPromptSubmit]));
-    assert_eq!(bench.session.phase(), PhaseKind::Hooking);
+    assert_eq!(bench.session.phase(), PhaseKind::Hooks);
     assert!(!bench.open.iter().any(|effect| matches!(effect, Effect::CallModel { .. })), "it waits");
     let first = answer(&mut bench, adds("the database is at port 7"));
     assert_eq!(first, HookOccasion::SessionStart { continued: false });

@@ -14,7 +14,7 @@ use super::lost::{LostJob, LostWork};
 use super::open_effects::OpenEffects;
 use super::outcome::{EndedTask, LimitKind, Outcome, Status};
 use super::phase::asking;
-use super::phase::hooking::Hooking;
+use super::phase::hooks::HooksPhase;
 use super::prefix::SentPrefixes;
 use super::reaction::Reaction;
 use super::run::RunState;
@@ -181,7 +181,7 @@ impl RunState {
                 let next = if self.ledger.task.hooks.has_begun {
                     asking::select(&mut self.ledger, reaction)
                 } else {
-                    Hooking::begin(&mut self.ledger, reaction)
+                    HooksPhase::begin(&mut self.ledger, reaction)
                 };
                 self.follow(next, reaction);
             }

@@ -6,7 +6,7 @@ use super::effect::{Effect, TimerPurpose};
 use super::event::Event;
 use super::ledger::Ledger;
 use super::pause::HeldAnswer;
-use super::phase::hooking::Hooking;
+use super::phase::hooks::HooksPhase;
 use super::phase::verifying::Verifying;
 use super::phase::{FollowUp, RunPhase};
 use super::reaction::Reaction;
@@ -55,7 +55,7 @@ impl RunState {
         let start = MachineEvent::StartTask { task: task.to_owned() };
         // `selecting` wants an agent selected: that is what the beginning leads to.
         let _ = self.transition(&start, reaction);
-        let next = Hooking::begin(&mut self.ledger, reaction);
+        let next = HooksPhase::begin(&mut self.ledger, reaction);
         self.follow(next, reaction);
     }
 
@@ -213,7 +213,7 @@ impl RunState {
                 continue;
             }
             if self.ledger.stop_hooks_are_due(&event) {
-                next = Hooking::before_end(event, &mut self.ledger, reaction);
+                next = HooksPhase::before_end(event, &mut self.ledger, reaction);
                 continue;
             }
             match self.step(&event, reaction) {

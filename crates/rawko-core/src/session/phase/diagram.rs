@@ -34,7 +34,7 @@ pub enum PhaseKind {
     /// The tree is saved before the first change.
     Checkpointing,
     /// Hooks are asked.
-    Hooking,
+    Hooks,
     /// The tree is compared with the checkpoints.
     Inspecting,
     /// The lesson is kept as a memory.
@@ -56,7 +56,7 @@ impl PhaseKind {
         Self::Approving,
         Self::Checkpointing,
         Self::Tools,
-        Self::Hooking,
+        Self::Hooks,
         Self::Outside,
         Self::Inspecting,
         Self::Learning,
@@ -77,7 +77,7 @@ impl PhaseKind {
             Self::Approving => "approving",
             Self::Checkpointing => "checkpointing",
             Self::Tools => "tools",
-            Self::Hooking => "hooking",
+            Self::Hooks => "hooks",
             Self::Outside => "outside",
             Self::Inspecting => "inspecting",
             Self::Learning => "learning",
@@ -91,7 +91,7 @@ impl PhaseKind {
     pub fn transitions(self) -> &'static [Self] {
         use PhaseKind as P;
         match self {
-            P::Idle => &[P::Asking, P::Hooking],
+            P::Idle => &[P::Asking, P::Hooks],
             P::Asking => &[
                 P::BackingOff,
                 P::Retrying,
@@ -101,11 +101,11 @@ impl PhaseKind {
                 P::Checkpointing,
                 P::Outside,
                 P::Verifying,
-                P::Hooking,
+                P::Hooks,
             ],
             P::BackingOff => &[P::Asking],
             P::Retrying => {
-                &[P::Asking, P::BackingOff, P::Turn, P::Summarizing, P::Hooking, P::Inspecting, P::Learning]
+                &[P::Asking, P::BackingOff, P::Turn, P::Summarizing, P::Hooks, P::Inspecting, P::Learning]
             }
             P::Recalling => &[P::Asking, P::Turn, P::Checkpointing, P::Outside],
             P::Turn => &[
@@ -116,7 +116,7 @@ impl PhaseKind {
                 P::Approving,
                 P::Checkpointing,
                 P::Tools,
-                P::Hooking,
+                P::Hooks,
                 P::Inspecting,
                 P::Learning,
                 P::Verifying,
@@ -126,7 +126,7 @@ impl PhaseKind {
                 P::BackingOff,
                 P::Retrying,
                 P::Turn,
-                P::Hooking,
+                P::Hooks,
                 P::Inspecting,
                 P::Learning,
                 P::Verifying,
@@ -138,11 +138,11 @@ impl PhaseKind {
                 P::Summarizing,
                 P::Checkpointing,
                 P::Tools,
-                P::Hooking,
+                P::Hooks,
                 P::Inspecting,
                 P::Learning,
             ],
-            P::Checkpointing => &[P::Asking, P::BackingOff, P::Tools, P::Outside, P::Hooking, P::Learning],
+            P::Checkpointing => &[P::Asking, P::BackingOff, P::Tools, P::Outside, P::Hooks, P::Learning],
             P::Tools => &[
                 P::Asking,
                 P::BackingOff,
@@ -150,13 +150,13 @@ impl PhaseKind {
                 P::Summarizing,
                 P::Approving,
                 P::Checkpointing,
-                P::Hooking,
+                P::Hooks,
                 P::Inspecting,
                 P::Learning,
             ],
-            P::Outside => &[P::Asking, P::BackingOff, P::Hooking, P::Inspecting, P::Learning, P::Verifying],
+            P::Outside => &[P::Asking, P::BackingOff, P::Hooks, P::Inspecting, P::Learning, P::Verifying],
             P::Inspecting => &[P::Asking, P::Learning, P::Verifying],
-            P::Hooking => &[
+            P::Hooks => &[
                 P::Asking,
                 P::BackingOff,
                 P::Recalling,
@@ -166,8 +166,8 @@ impl PhaseKind {
                 P::Learning,
                 P::Verifying,
             ],
-            P::Learning => &[P::Asking, P::Verifying, P::Hooking],
-            P::Verifying => &[P::Asking, P::Hooking],
+            P::Learning => &[P::Asking, P::Verifying, P::Hooks],
+            P::Verifying => &[P::Asking, P::Hooks],
         }
     }
 }
@@ -182,7 +182,7 @@ impl RunPhase {
             Self::Retrying(_) => PhaseKind::Retrying,
             Self::Recalling(_) => PhaseKind::Recalling,
             Self::Verifying(_) => PhaseKind::Verifying,
-            Self::Hooking(_) => PhaseKind::Hooking,
+            Self::Hooks(_) => PhaseKind::Hooks,
             Self::Working(_, step) => match step {
                 ExecutionStage::Turn => PhaseKind::Turn,
                 ExecutionStage::Summarizing(_) => PhaseKind::Summarizing,
@@ -190,7 +190,7 @@ impl RunPhase {
                 ExecutionStage::Outside => PhaseKind::Outside,
                 ExecutionStage::Approving(_) => PhaseKind::Approving,
                 ExecutionStage::Checkpointing(_) => PhaseKind::Checkpointing,
-                ExecutionStage::Hooking(_) => PhaseKind::Hooking,
+                ExecutionStage::Hooks(_) => PhaseKind::Hooks,
                 ExecutionStage::Inspecting(_) => PhaseKind::Inspecting,
                 ExecutionStage::Learning(_) => PhaseKind::Learning,
             },

@@ -3,9 +3,7 @@
 use super::approving::Approving;
 use super::learning::Learning;
 use super::recalling::Recalling;
-use super::{
-    ExecutionStage, FollowUp, checkpointing, hooking, inspecting, outside, summarizing, tools, turn,
-};
+use super::{ExecutionStage, FollowUp, checkpointing, hooks, inspecting, outside, summarizing, tools, turn};
 use crate::agent::execution::{Execution, ExecutionStep};
 use crate::agent::{outside_system_prompt, prompt};
 use crate::attachment;
@@ -215,7 +213,7 @@ pub(super) fn ended(
         result.error = Some(execution.record.failure(&result.output).after(attempts));
     }
     if ledger.has_hooks(HookEvent::SubagentStop) {
-        return hooking::ask_after_execution(execution, Box::new(result), ledger, reaction);
+        return hooks::ask_after_execution(execution, Box::new(result), ledger, reaction);
     }
     settle(execution, result, ledger, reaction)
 }

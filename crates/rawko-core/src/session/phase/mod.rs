@@ -9,7 +9,7 @@ pub(super) mod asking;
 mod checkpointing;
 mod diagram;
 mod executing;
-pub(super) mod hooking;
+pub(super) mod hooks;
 mod inspecting;
 mod learning;
 mod objection;
@@ -25,7 +25,7 @@ pub use diagram::{PhaseKind, phase_diagram};
 
 use approving::Approving;
 use asking::PendingDecision;
-use hooking::Hooking;
+use hooks::HooksPhase;
 use learning::Learning;
 use recalling::Recalling;
 use retrying::{CallFailure, Retrying};
@@ -60,7 +60,7 @@ pub(super) enum RunPhase {
     /// The checks run, before an execution is judged or a COMPLETE counts.
     Verifying(Verifying),
     /// Hooks are asked before the first agent begins, or before the run ends as complete.
-    Hooking(Box<Hooking>),
+    Hooks(Box<HooksPhase>),
 }
 
 /// What an execution waits for.
@@ -79,7 +79,7 @@ pub(super) enum ExecutionStage {
     /// The tree is saved before an execution first changes it; these tool calls wait.
     Checkpointing(Vec<AllowedCall>),
     /// The execution is over with this result, and hooks are asked about it.
-    Hooking(Box<AgentResult>),
+    Hooks(Box<AgentResult>),
     /// The execution is over with this result, and the tree is compared with the checkpoints.
     Inspecting(Box<AgentResult>),
     /// The execution is over, and what it learned is kept as a memory.
@@ -143,7 +143,7 @@ impl RunPhase {
             (Self::Verifying(phase), A::VerificationFinished { verification }) => {
                 phase.finished(verification, ledger, reaction)
             }
-            (Self::Hooking(phase), A::HooksAnswered { reply }) => phase.answered(reply, ledger, reaction),
+            (Self::Hooks(phase), A::HooksAnswered { reply }) => phase.answered(reply, ledger, reaction),
             (Self::Working(execution, step), answer) => match (step, answer) {
                 (ExecutionStage::Tools, A::ToolFinished { outcome }) => {
                     tools::finished(execution, effect, outcome.clone(), ledger, reaction)
@@ -160,8 +160,8 @@ impl RunPhase {
                 (ExecutionStage::Checkpointing(calls), A::CheckpointFailed { message }) => {
                     checkpointing::answered(execution, calls, Err(message), ledger, reaction)
                 }
-                (ExecutionStage::Hooking(result), A::HooksAnswered { reply }) => {
-                    hooking::answered_after_execution(execution, result, reply, ledger, reaction)
+                (ExecutionStage::Hooks(result), A::HooksAnswered { reply }) => {
+                    hooks::answered_after_execution(execution, result, reply, ledger, reaction)
                 }
                 (ExecutionStage::Inspecting(result), A::TreeInspected { inspection }) => {
                     inspecting::inspected(execution, result, inspection, ledger, reaction)
@@ -231,7 +231,7 @@ impl RunPhase {
             Self::Retrying(phase) => phase.resumed(ledger, reaction),
             Self::Recalling(phase) => phase.ask(ledger, reaction),
             Self::Verifying(phase) => phase.ask(ledger, reaction),
-            Self::Hooking(phase) => phase.ask(ledger, reaction),
+            Self::Hooks(phase) => phase.ask(ledger, reaction),
             Self::Working(mut execution, step) => match step {
                 ExecutionStage::Turn => {
                     execution.deliver_after_loss();
@@ -246,8 +246,8 @@ impl RunPhase {
                 ExecutionStage::Checkpointing(calls) => {
                     checkpointing::ask(execution, calls, ledger, reaction)
                 }
-                ExecutionStage::Hooking(result) => {
-                    hooking::ask_after_execution(execution, result, ledger, reaction)
+                ExecutionStage::Hooks(result) => {
+                    hooks::ask_after_execution(execution, result, ledger, reaction)
                 }
                 ExecutionStage::Inspecting(result) => inspecting::ask(execution, result, ledger, reaction),
                 ExecutionStage::Learning(step) => step.ask(execution, ledger, reaction),
@@ -384,7 +384,7 @@ impl RunPhase {
             // These executions are over.
             Self::Working(
                 _,
-                ExecutionStage::Hooking(_) | ExecutionStage::Inspecting(_) | ExecutionStage::Learning(_),
+                ExecutionStage::Hooks(_) | ExecutionStage::Inspecting(_) | ExecutionStage::Learning(_),
             ) => None,
             Self::Retrying(phase) => phase.phase.listener(),
             phase => phase.execution_mut(),

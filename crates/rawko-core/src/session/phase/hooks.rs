@@ -22,7 +22,7 @@ const OUTPUT_BYTES: usize = 4_000;
 
 /// Hooks are asked, and something waits for them.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::session) struct Hooking {
+pub(in crate::session) struct HooksPhase {
     waits: WaitsForHooks,
 }
 
@@ -37,7 +37,7 @@ enum WaitsForHooks {
     End { point: DecisionPoint, decision: Decision },
 }
 
-impl Hooking {
+impl HooksPhase {
     /// A task has begun: the hooks of its beginning are asked, if there are any and they have not been.
     pub(in crate::session) fn begin(ledger: &mut Ledger, reaction: &mut Reaction) -> FollowUp {
         let first = [
@@ -81,7 +81,7 @@ impl Hooking {
             },
         };
         issue(occasion, ledger, reaction);
-        FollowUp::Phase(RunPhase::Hooking(Box::new(self)))
+        FollowUp::Phase(RunPhase::Hooks(Box::new(self)))
     }
 
     /// They have answered.
@@ -173,7 +173,7 @@ pub(super) fn ask_after_execution(
     let agent = execution.agent().to_owned();
     let output = shown(Some(&result.output));
     issue(HookOccasion::SubagentStop { agent, output }, ledger, reaction);
-    FollowUp::working(execution, ExecutionStage::Hooking(result))
+    FollowUp::working(execution, ExecutionStage::Hooks(result))
 }
 
 /// They have answered. Their words go to the arbiter and to the agents that follow, after those of the agent.
