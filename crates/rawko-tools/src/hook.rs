@@ -59,7 +59,7 @@ impl HookProcess {
         &self,
         command: &str,
         input: Vec<u8>,
-        variables: &[(&str, String)],
+        variables: &[(String, String)],
         context: &ToolContext,
         timeout: Duration,
     ) -> EndedHook {
@@ -78,15 +78,15 @@ impl HookProcess {
         &self,
         command: &str,
         input: Vec<u8>,
-        variables: &[(&str, String)],
+        variables: &[(String, String)],
         context: &ToolContext,
         timeout: Duration,
     ) -> Result<CommandLine, String> {
         let bash = shell().map_err(|error| error.to_string())?;
         let mut environment = context.environment();
         for (name, value) in variables {
-            environment.retain(|(known, _)| known != name);
-            environment.push(((*name).into(), value.into()));
+            environment.retain(|(known, _)| *known != **name);
+            environment.push((name.into(), value.into()));
         }
         let confined = context.confined()?.map(|mut confined| {
             "hooks".clone_into(&mut confined.who);
@@ -156,7 +156,7 @@ mod tests {
 
     async fn run(command: &str, input: &str, timeout: Duration) -> EndedHook {
         let folder = tempfile::tempdir().unwrap();
-        let variables = [("CLAUDE_PROJECT_DIR", "/p".to_owned())];
+        let variables = [("CLAUDE_PROJECT_DIR".to_owned(), "/p".to_owned())];
         let context = context(folder.path());
         HookProcess::default().run(command, input.as_bytes().to_vec(), &variables, &context, timeout).await
     }
@@ -164,7 +164,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     #[tokio::test]
-    async fn it_reads_its_input_and_its_streams_are_told_apart() {
+    async fn it_reads_its_input_and_its_streams_are_two() {
         let ended = run("cat; echo \"$CLAUDE_PROJECT_DIR\"; echo no >&2; exit 2", "{}\n", LONG).await;
         assert_eq!((ended.end, ended.stdout.as_str()), (HookEnd::Exited(2), "{}\n/p\n"));
         assert_eq!((ended.stderr.as_str(), ended.is_cut), ("no\n", false));

@@ -45,7 +45,7 @@ fn warnings(ended: &Ended) -> String {
 /// No hook is asked again.
 #[track_caller]
 fn replays_without_hooks(ended: &Ended) {
-    std::fs::remove_dir_all(ended.trial.project().join(".claude")).unwrap();
+    let _ = std::fs::remove_dir_all(ended.trial.project().join(".claude"));
     let (code, out, err) = ended.trial.rawko(&["replay", "last"]);
     assert_eq!(code, Some(0), "{out}\n{err}");
 }
@@ -58,9 +58,9 @@ fn a_hook_denies_a_call_and_the_agent_reads_why() {
     let (content, is_error) = result(&ended, "Write");
     assert!(is_error && content.contains("a.txt is frozen"), "{content}");
     assert!(!ended.trial.project().join("a.txt").exists());
-    let told =
+    let read =
         ended.trial.server.asked().iter().any(|asked| asked.json.to_string().contains("a.txt is frozen"));
-    assert!(told, "the model is told");
+    assert!(read, "the model reads it");
     replays_without_hooks(&ended);
     // The same hook, and a call that it is not about.
     let ended = with_settings(writes(), &json!({"PreToolUse": hook("Bash", script)})).run("Write it.");
@@ -96,6 +96,42 @@ fn a_hook_that_hangs_denies_and_does_not_hold_the_run() {
     ended.exits(0);
     assert!(!result(&ended, "Write").1);
     assert!(warnings(&ended).contains("did not end in time"), "{}", ended.stdout);
+}
+
+#[test]
+fn a_hook_that_is_not_there_or_answers_nonsense_denies_and_an_honest_one_does_not() {
+    for (command, said) in [
+        ("scripts/not-there.sh", "could not be run (exit code 127)"),
+        ("echo '{\"decision\": \"block\"'", "cannot be read"),
+    ] {
+        let ended = with_settings(writes(), &json!({"PreToolUse": hook("*", command)})).run("Write it.");
+        ended.exits(0);
+        let (content, is_error) = result(&ended, "Write");
+        assert!(is_error && content.contains(said), "{command}: {content}");
+        assert!(warnings(&ended).contains(said), "{command}: {}", ended.stdout);
+        assert!(!ended.trial.project().join("a.txt").exists());
+    }
+    let honest = "echo '{\"hookSpecificOutput\": null, \"systemMessage\": null}'";
+    let hooks = json!({"PreToolUse": hook("*", honest), "PostToolUse": hook("*", "scripts/not-there.sh")});
+    let ended = with_settings(writes(), &hooks).run("Write it.");
+    ended.exits(0);
+    assert!(!result(&ended, "Write").1);
+    assert!(warnings(&ended).contains("could not be run"), "{}", ended.stdout);
+    assert!(ended.trial.project().join("a.txt").exists());
+}
+
+#[test]
+fn files_that_a_hook_changes_after_the_end_are_a_warning() {
+    for (command, warns) in [("echo broken > a.txt", true), ("cat a.txt", false)] {
+        let ended = Trial::new(writes())
+            .user_config("/hooks/sandbox", json!("off"))
+            .user_config("/hooks/SessionEnd", hook("*", command))
+            .run("Write it.");
+        ended.exits(0);
+        let text = warnings(&ended);
+        assert_eq!(text.contains("a SessionEnd hook changed files"), warns, "{text}");
+        replays_without_hooks(&ended);
+    }
 }
 
 /// Whether a process has this word in its command line.
@@ -234,9 +270,9 @@ fn a_stop_hook_sends_the_run_back_three_times() {
     ended.exits(0);
     assert_eq!(ended.finish()["iterations"], 4);
     assert_eq!(ended.results("Write").len(), 4);
-    let told =
+    let asked =
         ended.trial.server.asked().iter().filter(|asked| asked.json.to_string().contains("no line")).count();
-    assert!(told >= 3, "{told}");
+    assert!(asked >= 3, "{asked}");
     assert!(warnings(&ended).contains("(3 of 3)"), "{}", ended.stdout);
     replays_without_hooks(&ended);
     // One that is content once the work is done.

@@ -167,7 +167,7 @@ impl Performer {
     }
 
     /// The digest of the tree as it is; `None` if it cannot be read.
-    async fn tree(&self) -> Option<String> {
+    pub(crate) async fn tree(&self) -> Option<String> {
         let checkpoints = self.checkpoints.clone();
         rawko_tools::on_thread(move || checkpoints.tree()).await.ok()?.ok()
     }

@@ -1,4 +1,5 @@
-//! The hooks of `.claude/settings.json`, `.claude/settings.local.json` and, if the user says so, `~/.claude/settings.json`.
+//! Hooks in the form of Claude Code: those of `.claude/settings.json`, `.claude/settings.local.json` and, if the user says so,
+//! `~/.claude/settings.json`.
 //!
 //! These files were not written for rawko, so what cannot be used is a warning, never an error. Of everything else in them
 //! nothing is read.
@@ -6,7 +7,7 @@
 use std::path::Path;
 
 use rawko_core::hook::HookEvent;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::diagnostic::{Diagnostic, printable, whole};
 use super::hooks::LoadedHook;
@@ -74,8 +75,21 @@ fn parse(source: &SourceFile, warnings: &mut Vec<Diagnostic>) -> Vec<LoadedHook>
     if file.get("disableAllHooks").and_then(Value::as_bool) == Some(true) {
         return Vec::new();
     }
+    match file.get("hooks").and_then(Value::as_object) {
+        Some(events) => asked(events, (&source.name, source.scope), &mut warn),
+        None => Vec::new(),
+    }
+}
+
+/// Those of the hooks of `events`, for each a list of `{matcher, hooks}`, that runs ask. `warn` is given what is wrong with each
+/// other one, and what helps.
+pub(super) fn asked(
+    events: &Map<String, Value>,
+    place: (&Path, Scope),
+    warn: &mut dyn FnMut(String, &str),
+) -> Vec<LoadedHook> {
     let mut hooks = Vec::new();
-    for (name, groups) in file.get("hooks").and_then(Value::as_object).into_iter().flatten() {
+    for (name, groups) in events {
         let Some(event) = HookEvent::parse(name) else {
             let message =
                 format!("the hooks of `{}` are not asked: rawko has no such event", printable(name));
@@ -94,7 +108,6 @@ fn parse(source: &SourceFile, warnings: &mut Vec<Diagnostic>) -> Vec<LoadedHook>
             for entry in group.get("hooks").and_then(Value::as_array).into_iter().flatten() {
                 match command(entry) {
                     Ok((command, timeout)) => {
-                        let place = (source.name.as_path(), source.scope);
                         hooks.push(LoadedHook::new(event, matcher, command, timeout, place));
                     }
                     Err(why) => warn(format!("a {name} hook is not asked: {why}"), "give it a plain command"),

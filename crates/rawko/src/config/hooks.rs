@@ -15,6 +15,7 @@ use serde_json::Value;
 use super::claim::{Claim, ClaimKind, Claims};
 use super::diagnostic::whole;
 use super::layers::{FileLayer, Layers};
+use super::plugins::PluginPlace;
 use super::source::Scope;
 use crate::hooks::HookMatcher;
 
@@ -130,6 +131,8 @@ pub struct LoadedHook {
     pub scope: Scope,
     /// Whether the user has it run outside the sandbox.
     pub outside_sandbox: bool,
+    /// The plug-in that has it.
+    pub plugin: Option<PluginPlace>,
 }
 
 impl LoadedHook {
@@ -143,7 +146,7 @@ impl LoadedHook {
         let timeout = timeout.map_or(DEFAULT_TIMEOUT, |seconds| Duration::from_secs(seconds).min(LONGEST));
         let matcher = matcher.map(str::to_owned);
         let (command, path) = (command.to_owned(), path.to_owned());
-        Self { event, matcher, command, timeout, path, scope, outside_sandbox: false }
+        Self { event, matcher, command, timeout, path, scope, outside_sandbox: false, plugin: None }
     }
 }
 

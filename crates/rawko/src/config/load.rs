@@ -70,9 +70,9 @@ pub struct Loaded {
     pub skills: Vec<Skill>,
     /// The servers of tools by name, without those that are switched off.
     pub mcp: BTreeMap<String, LoadedServer>,
-    /// The hooks of the configuration and of Claude Code's settings, the user's first.
+    /// The hooks of the configuration and of Claude Code's settings, the user's first, then those of plug-ins.
     pub hooks: Vec<LoadedHook>,
-    /// The plug-ins that are installed and approved as they are. Their agents, skills and servers are among those above.
+    /// The plug-ins that are installed and approved as they are. Their agents, skills, servers and hooks are among those above.
     pub plugins: Vec<Plugin>,
     /// Findings that are not errors, such as a file that is ignored.
     pub warnings: Vec<Diagnostic>,
@@ -169,7 +169,7 @@ impl Loader<'_> {
         self.hash_scripts(&config, &layers);
         let skills = self.skills(&plugins);
         let mcp = self.mcp_servers(&config, &layers, &mut plugins);
-        let hooks = self.hooks(&config, &layers);
+        let hooks = self.hooks(&config, &layers, &plugins);
         let claims =
             claims::of(&config, &layers, &agents.files, &agents.translated, self.options.project_dir);
         Ok(Loaded {
@@ -370,7 +370,7 @@ impl Loader<'_> {
             Diagnostic::of_file(&server.path, message, Some(help))
         };
         for plugin in plugins.iter_mut() {
-            // One that is switched off is, whoever brings it.
+            // One that is switched off stays so, also where a plug-in brings it.
             for (name, own) in &config.mcp.servers {
                 let removed = plugin.servers.remove(name).filter(|_| !own.disabled);
                 self.warnings.extend(removed.map(|server| left_out(name, &server, "config.yaml".to_owned())));
@@ -383,8 +383,9 @@ impl Loader<'_> {
         servers
     }
 
-    /// The hooks of all files. The user's own run outside the sandbox if the user says so, and nothing requires it.
-    fn hooks(&mut self, config: &Config, layers: &Layers) -> Vec<LoadedHook> {
+    /// The hooks of all files. The user's own run outside the sandbox if the user says so, and nothing requires it. Those of
+    /// plug-ins do not: others wrote them.
+    fn hooks(&mut self, config: &Config, layers: &Layers, plugins: &[Plugin]) -> Vec<LoadedHook> {
         let of_config = hooks::of_layers(layers);
         let is_off = config.hooks.sandbox == Some(SandboxUse::Off) && config.permissions.require.is_none();
         let mut all: Vec<LoadedHook> = of_config.into_iter().chain(self.claude_hooks(config)).collect();
@@ -393,6 +394,7 @@ impl Loader<'_> {
         }
         // The user's go first.
         all.sort_by_key(|hook| hook.scope);
+        all.extend(plugins.iter().flat_map(|plugin| plugin.asked.iter().cloned()));
         all
     }
 

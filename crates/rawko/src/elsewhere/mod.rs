@@ -177,7 +177,7 @@ impl Rawko {
             past: &Past::of(folded),
         });
         let trace = telemetry::trace(self, header);
-        // Whoever opened the session was refused if it had hooks: see `check_hooks`.
+        // A session with hooks was refused as it was opened: see `check_hooks`.
         let (performer, beside) = (Arc::new(performer.without_hooks()), Mutex::default());
         Ok(EffectPerformer { performer, redactor, tracker, trace, keyless, beside })
     }

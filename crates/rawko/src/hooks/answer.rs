@@ -8,11 +8,14 @@ use rawko_core::text::truncate;
 use rawko_tools::{EndedHook, HookEnd};
 use serde::Deserialize;
 use serde_json::Value;
+use serde_json::error::Category;
 
 /// Characters of a command in a message.
 const COMMAND_CHARS: usize = 120;
 /// Characters of what a hook printed in a warning.
 const SAID_CHARS: usize = 300;
+/// The exit codes of a shell that found a program that cannot be run, or none.
+const NOT_RUN: [i32; 2] = [126, 127];
 
 /// The object that a hook may print. Unknown fields are ignored.
 #[derive(Debug, Default, Deserialize)]
@@ -24,7 +27,7 @@ struct HookOutput {
     system_message: Option<String>,
     decision: Option<String>,
     reason: Option<String>,
-    hook_specific_output: SpecificOutput,
+    hook_specific_output: Option<SpecificOutput>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -40,35 +43,44 @@ struct SpecificOutput {
 pub(super) fn read(event: HookEvent, command: &str, ended: &EndedHook) -> HookReply {
     let mut reply = HookReply::default();
     let name = format!("the {} hook `{}`", event.as_str(), truncate(command, COMMAND_CHARS));
-    // One that cannot say no has not said yes.
-    let unheard = |reply: &mut HookReply, why: String| {
-        let message = format!("{name} {why}");
-        if event == HookEvent::PreToolUse {
-            reply.block(&message);
-        }
-        reply.warn(message);
+    let said = || match ended.stderr.trim() {
+        "" => String::new(),
+        said => format!(": {}", truncate(said, SAID_CHARS)),
     };
     match &ended.end {
         HookEnd::Exited(0) => {
             if ended.is_cut && ended.stdout.trim_start().starts_with('{') {
-                unheard(&mut reply, "printed too much, so its answer could not be read".to_owned());
+                let message = format!("{name} printed too much, so its answer could not be read");
+                no_answer(event, message, &mut reply);
             } else {
-                printed(event, &ended.stdout, &mut reply);
+                printed(event, &name, &ended.stdout, &mut reply);
             }
         }
         HookEnd::Exited(2) => refuses(event, &ended.stderr, &mut reply),
-        HookEnd::Exited(code) => {
-            let said = ended.stderr.trim();
-            let said =
-                if said.is_empty() { String::new() } else { format!(": {}", truncate(said, SAID_CHARS)) };
-            reply.warn(format!(
-                "{name} ended with exit code {code}, which is neither yes (0) nor no (2){said}"
-            ));
+        HookEnd::Exited(code) if NOT_RUN.contains(code) => {
+            let message = format!("{name} could not be run (exit code {code}){}", said());
+            no_answer(event, message, &mut reply);
         }
-        HookEnd::TimedOut => unheard(&mut reply, "did not end in time and was ended".to_owned()),
-        HookEnd::Failed(why) => unheard(&mut reply, format!("did not run to its end: {why}")),
+        HookEnd::Exited(code) => reply.warn(format!(
+            "{name} ended with exit code {code}, which is neither yes (0) nor no (2){}",
+            said()
+        )),
+        HookEnd::TimedOut => {
+            no_answer(event, format!("{name} did not end in time and was ended"), &mut reply);
+        }
+        HookEnd::Failed(why) => {
+            no_answer(event, format!("{name} did not run to its end: {why}"), &mut reply);
+        }
     }
     reply
+}
+
+/// It gave no answer that can be read. A hook that could not say no has not said yes, so a call is denied.
+fn no_answer(event: HookEvent, message: String, reply: &mut HookReply) {
+    if event == HookEvent::PreToolUse {
+        reply.block(&message);
+    }
+    reply.warn(message);
 }
 
 /// It said no, for this reason.
@@ -88,41 +100,47 @@ fn refuses(event: HookEvent, reason: &str, reply: &mut HookReply) {
 }
 
 /// It ended well and printed this.
-fn printed(event: HookEvent, stdout: &str, reply: &mut HookReply) {
-    let parsed = stdout.trim_start().starts_with('{').then(|| serde_json::from_str::<HookOutput>(stdout));
-    let output = match parsed {
-        Some(Ok(output)) => output,
-        Some(Err(error)) if serde_json::from_str::<Value>(stdout).is_ok() => {
-            // An answer that is wrong in a field may be a refusal.
-            let message = format!("a {} hook's answer cannot be read: {error}", event.as_str());
-            if event == HookEvent::PreToolUse {
-                reply.block(&message);
-            }
-            return reply.warn(message);
+fn printed(event: HookEvent, name: &str, stdout: &str, reply: &mut HookReply) {
+    let takes_text = matches!(event, HookEvent::UserPromptSubmit | HookEvent::SessionStart);
+    if !stdout.trim_start().starts_with('{') {
+        if takes_text {
+            reply.add_context(stdout);
         }
-        Some(Err(_)) | None => {
-            if matches!(event, HookEvent::UserPromptSubmit | HookEvent::SessionStart) {
+        return;
+    }
+    match serde_json::from_str::<HookOutput>(stdout) {
+        Ok(output) => answered(event, output, reply),
+        Err(error) => {
+            // It may have been meant as a refusal.
+            no_answer(event, format!("the answer of {name} cannot be read: {error}"), reply);
+            // Where text is expected, one that is not JSON may be just that.
+            if takes_text && error.classify() != Category::Data {
                 reply.add_context(stdout);
             }
-            return;
         }
-    };
+    }
+}
+
+/// It answered with an object.
+fn answered(event: HookEvent, output: HookOutput, reply: &mut HookReply) {
     let HookOutput { goes_on, stop_reason, system_message, decision, reason, hook_specific_output } = output;
     let SpecificOutput { permission_decision, permission_decision_reason, updated_input, additional_context } =
-        hook_specific_output;
+        hook_specific_output.unwrap_or_default();
     if let Some(message) = system_message {
         reply.warn(format!("a {} hook says: {}", event.as_str(), truncate(&message, SAID_CHARS)));
     }
     if let Some(context) = additional_context {
         reply.add_context(&context);
     }
-    let reason = permission_decision_reason.or(reason).unwrap_or_default();
-    // The older word for the same comes in `decision`.
-    match permission_decision.as_deref().or(decision.as_deref()) {
-        Some("deny" | "block") => refuses(event, &reason, reply),
-        Some("ask") if event == HookEvent::PreToolUse => {
+    // The older form of the same comes in `decision`. A refusal in either of them counts.
+    let permission_reason = permission_decision_reason.or_else(|| reason.clone()).unwrap_or_default();
+    let reason = reason.unwrap_or_else(|| permission_reason.clone());
+    match (permission_decision.as_deref(), decision.as_deref()) {
+        (Some("deny" | "block"), _) => refuses(event, &permission_reason, reply),
+        (_, Some("deny" | "block")) => refuses(event, &reason, reply),
+        (Some("ask"), _) | (_, Some("ask")) if event == HookEvent::PreToolUse => {
             reply.block(&format!(
-                "the hook wants a person to be asked, which rawko's hooks cannot do. {reason}"
+                "the hook wants a person to be asked, which rawko's hooks cannot do. {permission_reason}"
             ));
         }
         _ => {}
@@ -174,6 +192,12 @@ mod tests {
                 assert_eq!(reply.warnings.len(), 1, "{event:?}");
             }
         }
+        for code in NOT_RUN {
+            let reply = read(HookEvent::PreToolUse, "h", &ended(HookEnd::Exited(code), "", "h: not found\n"));
+            assert!(reply.blocked.is_some_and(|reason| reason.contains("h: not found")), "{code}");
+            let reply = read(HookEvent::PostToolUse, "h", &ended(HookEnd::Exited(code), "", ""));
+            assert_eq!((reply.blocked.is_some(), reply.warnings.len()), (false, 1), "{code}");
+        }
         // A long text is no answer that could not be read.
         let long = EndedHook { is_cut: true, ..ended(HookEnd::Exited(0), "xxxx", "") };
         assert!(read(HookEvent::PreToolUse, "h", &long).is_empty());
@@ -196,6 +220,44 @@ mod tests {
             json!({"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": {"command": "ls"}}});
         assert!(said(pre, &other).blocked.is_some(), "the call that it means is another one");
         assert!(said(pre, &json!({"decision": 7})).blocked.is_some(), "it may be a refusal");
+    }
+
+    #[test]
+    fn an_object_that_cannot_be_read_denies_a_call_and_is_a_warning_elsewhere() {
+        for text in ["{\"decision\": \"block\"", "{'decision': 'block'}", "{\"decision\": 7}", "{} and more"]
+        {
+            for event in HookEvent::ALL {
+                let reply = read(event, "h", &ended(HookEnd::Exited(0), text, ""));
+                assert_eq!(reply.blocked.is_some(), event == HookEvent::PreToolUse, "{event:?} {text}");
+                assert_eq!(reply.warnings.len(), 1, "{event:?} {text}");
+            }
+        }
+        let text = read(HookEvent::SessionStart, "h", &ended(HookEnd::Exited(0), "{see docs} first", ""));
+        assert_eq!(text.context, ["{see docs} first"], "it may be a text");
+        assert!(read(HookEvent::PreToolUse, "h", &ended(HookEnd::Exited(0), "see {docs}", "")).is_empty());
+    }
+
+    #[test]
+    fn a_field_that_is_null_is_absent() {
+        let nothing = json!({"continue": null, "stopReason": null, "systemMessage": null, "decision": null,
+            "reason": null, "hookSpecificOutput": null});
+        let inside = json!({"hookSpecificOutput": {"permissionDecision": null, "updatedInput": null,
+            "permissionDecisionReason": null, "additionalContext": null}});
+        for event in HookEvent::ALL {
+            assert!(said(event, &nothing).is_empty() && said(event, &inside).is_empty(), "{event:?}");
+        }
+    }
+
+    #[test]
+    fn an_allow_hides_no_refusal() {
+        let both = json!({"decision": "block", "reason": "no", "hookSpecificOutput": {
+            "permissionDecision": "allow", "permissionDecisionReason": "yes"}});
+        assert_eq!(said(HookEvent::PreToolUse, &both).blocked.as_deref(), Some("no"));
+        let other = json!({"decision": "approve", "reason": "yes", "hookSpecificOutput": {
+            "permissionDecision": "deny", "permissionDecisionReason": "no"}});
+        assert_eq!(said(HookEvent::PreToolUse, &other).blocked.as_deref(), Some("no"));
+        let neither = json!({"decision": "approve", "hookSpecificOutput": {"permissionDecision": "allow"}});
+        assert!(said(HookEvent::PreToolUse, &neither).is_empty());
     }
 
     #[test]

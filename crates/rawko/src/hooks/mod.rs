@@ -22,12 +22,12 @@ use rawko_core::tool::{ToolAccess, ToolOutcome};
 use rawko_tools::{BoxFuture, Confinement, HookProcess, ToolContext};
 use serde_json::{Map, Value, json};
 
-use crate::config::LoadedHook;
+use crate::config::{LoadedHook, PluginPlace};
 pub(crate) use matcher::HookMatcher;
 
 /// How long one hook of the run's end may take: the user waits for it.
 const AT_THE_END: Duration = Duration::from_secs(10);
-/// What the hooks' owner is called where commands are told apart.
+/// The name of the hooks where commands have an owner.
 const OWNER: &str = "hooks";
 
 /// A tool call that is granted and about to be made: what [`RawkoBuilder::on_call`](crate::RawkoBuilder::on_call) is shown.
@@ -227,10 +227,18 @@ impl Gates {
         self.ask(occasion.event(), matched, fields, &read_only(&self.context)).await
     }
 
-    /// Has the hooks of the run's end run. Returns what went wrong.
-    pub(crate) async fn at_the_end(&self, status: &str) -> Vec<String> {
+    /// Whether a hook of the run's end runs where it may change the project.
+    pub(crate) fn may_write_at_the_end(&self) -> bool {
+        let is_off = matches!(self.context.confinement, Confinement::Off);
+        self.hooks
+            .iter()
+            .any(|ready| ready.hook.event == HookEvent::SessionEnd && (is_off || ready.hook.outside_sandbox))
+    }
+
+    /// Has the hooks of the run's end run.
+    pub(crate) async fn at_the_end(&self, status: &str) -> HookReply {
         let fields = json!({"reason": "other", "status": status});
-        self.ask(HookEvent::SessionEnd, Some("other"), fields, &read_only(&self.context)).await.warnings
+        self.ask(HookEvent::SessionEnd, Some("other"), fields, &read_only(&self.context)).await
     }
 
     fn has(&self, event: HookEvent) -> bool {
@@ -249,19 +257,26 @@ impl Gates {
             ready.hook.event == event && name.is_none_or(|name| ready.matcher.is_about(name))
         };
         let mut reply = HookReply::default();
-        let mut commands: Vec<&str> = Vec::new();
+        let mut commands: Vec<(&str, Option<&PluginPlace>)> = Vec::new();
         for ReadyHook { hook, .. } in self.hooks.iter().filter(is_about) {
-            // Two files may name the same one.
-            if commands.contains(&hook.command.as_str()) {
+            // Two files may name the same one. Of two plug-ins, the same words mean two programs.
+            let command = (hook.command.as_str(), hook.plugin.as_ref());
+            if commands.contains(&command) {
                 continue;
             }
-            commands.push(&hook.command);
+            commands.push(command);
             let confinement =
                 if hook.outside_sandbox { Confinement::Off } else { context.confinement.clone() };
             let may_write = matches!(confinement, Confinement::Off);
             let context = ToolContext { confinement, ..context.clone() };
+            let context = match &hook.plugin {
+                Some(place) => of_plugin(context, place),
+                None => context,
+            };
             let input = format!("{}\n", self.input(event, fields.clone(), &context)).into_bytes();
-            let variables = [("CLAUDE_PROJECT_DIR", context.root.display().to_string())];
+            let mut variables: Vec<(String, String)> =
+                hook.plugin.iter().flat_map(PluginPlace::variables).collect();
+            variables.push(("CLAUDE_PROJECT_DIR".to_owned(), context.root.display().to_string()));
             let timeout = match event {
                 HookEvent::SessionEnd => hook.timeout.min(AT_THE_END),
                 _ => hook.timeout,
@@ -302,6 +317,25 @@ fn read_only(context: &ToolContext) -> ToolContext {
     ToolContext { permissions: Arc::new(permissions), approved: Vec::new(), ..context.clone() }
 }
 
+/// The same for a hook of a plug-in: it also reads the plug-in and writes the folder of its own, and it is given neither hosts
+/// nor variables of the user.
+fn of_plugin(context: ToolContext, place: &PluginPlace) -> ToolContext {
+    let and = |paths: Option<&Vec<String>>, more: &Path| {
+        // An absent list means the project.
+        let mut paths = paths.cloned().unwrap_or_else(|| vec![".".to_owned()]);
+        paths.push(more.to_string_lossy().into_owned());
+        Some(paths)
+    };
+    let permissions = Permissions {
+        read: and(context.permissions.read.as_ref(), &place.root),
+        write: and(context.permissions.write.as_ref(), &place.data),
+        net: Some(Vec::new()),
+        env: Some(Vec::new()),
+        ..(*context.permissions).clone()
+    };
+    ToolContext { permissions: Arc::new(permissions), approved: Vec::new(), ..context }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::Mutex;
@@ -318,6 +352,7 @@ mod tests {
             path: PathBuf::from("config.yaml"),
             scope: Scope::User,
             outside_sandbox: false,
+            plugin: None,
         }
     }
 
@@ -403,7 +438,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn every_hook_is_told_where_it_is() {
+    async fn every_hook_reads_where_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let command = "cat; cat >&2 </dev/null; exit 0";
         let hooks = [hook(HookEvent::UserPromptSubmit, "", command)];

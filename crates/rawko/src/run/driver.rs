@@ -222,17 +222,18 @@ impl Driver {
         let run = AssertUnwindSafe(self.run(start)).catch_unwind().await;
         let mut result = run.unwrap_or_else(|panic| Err(self.panicked(panic.as_ref())));
         self.end_effects().await;
+        // A session that is suspended goes on: its hooks are asked at its end.
+        if !matches!(result, Err(Error::Suspended { .. })) {
+            let status = result.as_ref().map_or("failed", |outcome| outcome.status.as_str());
+            for problem in self.performer().run_end_hooks(status).await {
+                self.hub.send(&RunEvent::warning(self.redactor.text(&problem)));
+            }
+        }
+        // What such a hook changed is seen with the rest.
         if let Ok(outcome) = &mut result {
             self.look_at_the_end(outcome).await;
         }
         Arc::clone(self.performer()).keep_end().await;
-        // A session that is suspended goes on: its hooks are asked at its end.
-        if !matches!(result, Err(Error::Suspended { .. })) {
-            let status = result.as_ref().map_or("failed", |outcome| outcome.status.as_str());
-            for problem in self.performer().say_goodbye(status).await {
-                self.hub.send(&RunEvent::warning(self.redactor.text(&problem)));
-            }
-        }
         self.effects.close();
         let finished = match &result {
             Ok(outcome) => RunEvent::finished(&self.id, outcome.clone()),

@@ -137,11 +137,17 @@ impl Performer {
     }
 
     /// Has the hooks of the run's end run. Returns what went wrong.
-    pub(crate) async fn say_goodbye(&self, status: &str) -> Vec<String> {
-        match &self.gates {
-            Some(gates) => gates.at_the_end(status).await,
-            None => Vec::new(),
+    pub(crate) async fn run_end_hooks(&self, status: &str) -> Vec<String> {
+        let Some(gates) = &self.gates else { return Vec::new() };
+        let before = if gates.may_write_at_the_end() { self.tree().await } else { None };
+        let mut problems = gates.at_the_end(status).await.warnings;
+        if before.is_some() && self.tree().await != before {
+            problems.push(format!(
+                "a SessionEnd hook changed files of the project after the run had ended as {status}: no check has seen \
+                 them. Look at them, and run your checks again"
+            ));
         }
+        problems
     }
 
     /// Sets who carries out the executions of outside agents.

@@ -1,4 +1,4 @@
-//! The hooks of a plug-in, in Claude Code's shape. They are only read here.
+//! The hooks of a plug-in, in Claude Code's shape.
 
 use std::path::Path;
 
@@ -8,7 +8,10 @@ use serde_json::{Map, Value};
 use super::PluginPlace;
 use super::files::JsonFile;
 use super::manifest::{ManifestPart, PluginManifest};
+use crate::config::claude_settings;
 use crate::config::diagnostic::{Diagnostic, printable};
+use crate::config::hooks::LoadedHook;
+use crate::config::source::Scope;
 
 /// Where they are.
 const HOOKS: &str = "hooks/hooks.json";
@@ -28,68 +31,84 @@ pub struct HookCommand {
     pub command: String,
 }
 
-/// The hooks of all files and of the manifest, by event.
+/// The hooks of all files and of the manifest by event, and those of them that runs ask.
 pub(super) fn read(
     place: &PluginPlace,
     shown: &Path,
     manifest: &PluginManifest,
     findings: &mut Vec<Diagnostic>,
-) -> Map<String, Value> {
-    let mut hooks = Map::new();
+) -> (Map<String, Value>, Vec<LoadedHook>) {
+    let mut found = PluginHooks { place, by_event: Map::new(), asked: Vec::new(), findings };
     let mut seen = Vec::new();
     let default = ManifestPart::File(HOOKS.into());
     for part in std::iter::once(&default).chain(&manifest.hooks) {
         match part {
-            ManifestPart::Inline(pointer, value) => add(&mut hooks, &manifest.file, pointer, value, findings),
+            ManifestPart::Inline(pointer, value) => found.add(&manifest.file, pointer, value),
             ManifestPart::File(path) if seen.contains(&path) => {}
             ManifestPart::File(path) => {
                 seen.push(path);
                 match JsonFile::read(&place.root, shown, path) {
-                    Ok(Some(file)) => add(&mut hooks, &file, "", &file.value, findings),
+                    Ok(Some(file)) => found.add(&file, "", &file.value),
                     Ok(None) if path == Path::new(HOOKS) => {}
                     Ok(None) => {
                         let message = "there is no such file, so its hooks are not there";
                         let help = Some("correct `hooks` in the manifest".to_owned());
-                        findings.push(Diagnostic::of_file(&shown.join(path), message, help));
+                        found.findings.push(Diagnostic::of_file(&shown.join(path), message, help));
                     }
-                    Err(error) => findings.push(*error),
+                    Err(error) => found.findings.push(*error),
                 }
             }
         }
     }
-    hooks
+    (found.by_event, found.asked)
 }
 
-/// Adds the hooks of one value, which may be around them: `{"hooks": {…}}`.
-fn add(
-    hooks: &mut Map<String, Value>,
-    file: &JsonFile,
-    pointer: &str,
-    value: &Value,
-    findings: &mut Vec<Diagnostic>,
-) {
-    let (pointer, value) = match value.get("hooks") {
-        Some(inner) => (format!("{pointer}/hooks"), inner),
-        None => (pointer.to_owned(), value),
-    };
-    let Some(events) = value.as_object() else {
-        findings.push(file.finding(&pointer, "these hooks are left out: they are no object", FORM));
-        return;
-    };
-    for (event, groups) in events {
-        let is_group = |group: &Value| group.get("hooks").is_some_and(Value::is_array);
-        let groups = groups.as_array().filter(|groups| groups.iter().all(is_group));
-        match (groups, hooks.entry(event.clone()).or_insert_with(|| Value::Array(Vec::new()))) {
-            (Some(groups), Value::Array(known)) => known.extend(groups.iter().cloned()),
-            _ => {
-                let message =
-                    format!("the hooks of `{}` are left out: they are no list of them", printable(event));
-                let pointer = format!("{pointer}/{}", crate::config::escape(event));
-                findings.push(file.finding(&pointer, message, FORM));
+struct PluginHooks<'a> {
+    place: &'a PluginPlace,
+    by_event: Map<String, Value>,
+    asked: Vec<LoadedHook>,
+    findings: &'a mut Vec<Diagnostic>,
+}
+
+impl PluginHooks<'_> {
+    /// Adds the hooks of one value, which may be around them: `{"hooks": {…}}`.
+    fn add(&mut self, file: &JsonFile, pointer: &str, value: &Value) {
+        let (pointer, value) = match value.get("hooks") {
+            Some(inner) => (format!("{pointer}/hooks"), inner),
+            None => (pointer.to_owned(), value),
+        };
+        let Some(events) = value.as_object() else {
+            self.findings.push(file.finding(&pointer, "these hooks are left out: they are no object", FORM));
+            return;
+        };
+        let mut good = Map::new();
+        for (event, groups) in events {
+            let is_group = |group: &Value| group.get("hooks").is_some_and(Value::is_array);
+            match groups.as_array().filter(|groups| groups.iter().all(is_group)) {
+                Some(groups) if groups.is_empty() => {}
+                Some(_) => drop(good.insert(event.clone(), groups.clone())),
+                None => {
+                    let message =
+                        format!("the hooks of `{}` are left out: they are no list of them", printable(event));
+                    let pointer = format!("{pointer}/{}", crate::config::escape(event));
+                    self.findings.push(file.finding(&pointer, message, FORM));
+                }
+            }
+        }
+        let name = &file.source.name;
+        let mut warn = |message: String, help: &str| {
+            self.findings.push(Diagnostic::of_file(name, message, Some(help.to_owned())));
+        };
+        let asked = claude_settings::asked(&good, (name, Scope::User), &mut warn);
+        self.asked
+            .extend(asked.into_iter().map(|hook| LoadedHook { plugin: Some(self.place.clone()), ..hook }));
+        for (event, groups) in good {
+            match (groups, self.by_event.entry(event).or_insert_with(|| Value::Array(Vec::new()))) {
+                (Value::Array(groups), Value::Array(known)) => known.extend(groups),
+                _ => {}
             }
         }
     }
-    hooks.retain(|_, groups| groups.as_array().is_some_and(|groups| !groups.is_empty()));
 }
 
 /// The commands of these hooks.

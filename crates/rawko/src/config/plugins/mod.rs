@@ -23,6 +23,7 @@ use serde_json::{Map, Value};
 
 use super::claude_code::ImportContext;
 use super::diagnostic::Diagnostic;
+use super::hooks::LoadedHook;
 use super::mcp::{LoadedServer, expand};
 use super::model::ProviderType;
 use crate::skills::Skill;
@@ -154,6 +155,8 @@ pub struct Plugin {
     pub servers: BTreeMap<String, LoadedServer>,
     /// Its hooks in Claude Code's shape: for each event a list of `{matcher, hooks}`.
     pub hooks: Map<String, Value>,
+    /// Those of them that runs ask.
+    pub asked: Vec<LoadedHook>,
     /// What it has and rawko does not use.
     pub unused: Vec<&'static str>,
     /// What is left out of it, and why.
@@ -181,10 +184,22 @@ impl Plugin {
         let skills = parts::skills(&place, shown, &manifest, &mut findings);
         let agents = parts::agents(&place, shown, &manifest, around, &mut findings)?;
         let servers = servers::read(&place, shown, &manifest, &mut findings);
-        let hooks = hooks::read(&place, shown, &manifest, &mut findings);
+        let (hooks, asked) = hooks::read(&place, shown, &manifest, &mut findings);
         let unused = parts::unused(&place.root, &manifest);
         let PluginManifest { form, version, description, .. } = manifest;
-        Ok(Self { place, form, version, description, skills, agents, servers, hooks, unused, findings })
+        Ok(Self {
+            place,
+            form,
+            version,
+            description,
+            skills,
+            agents,
+            servers,
+            hooks,
+            asked,
+            unused,
+            findings,
+        })
     }
 
     /// Lets its servers reach these hosts.

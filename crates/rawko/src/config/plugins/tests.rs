@@ -157,8 +157,16 @@ fn everything_in_it_is_found() {
     assert_eq!(plugin.hooks["PreToolUse"][0]["matcher"], "Bash", "in Claude Code's shape");
     assert_eq!(plugin.unused, ["commands"]);
     let findings: Vec<String> = plugin.findings.iter().map(ToString::to_string).collect();
-    assert!(findings.len() == 2 && findings[0].contains("p/skills/bad"), "{findings:?}");
+    assert!(findings.len() == 3 && findings[0].contains("p/skills/bad"), "{findings:?}");
     assert!(findings[1].contains("already a skill `greet`"), "{findings:?}");
+    let hook = &findings[2];
+    assert!(hook.contains("type `prompt`") && hook.contains("p/hooks/hooks.json"), "{findings:?}");
+    let asked: Vec<(&str, Option<&str>)> = plugin
+        .asked
+        .iter()
+        .map(|hook| (hook.command.as_str(), hook.plugin.as_ref().map(|place| place.name.as_str())))
+        .collect();
+    assert_eq!(asked, [("check.sh", Some("demo")), ("echo stop", Some("demo"))]);
 }
 
 #[test]
