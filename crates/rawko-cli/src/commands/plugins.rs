@@ -9,6 +9,7 @@ use clap::{Args, Subcommand};
 use rawko::config::Plugin;
 use rawko::plugins::{
     InstalledPlugin, PluginError, PluginFetch, PluginSource, PluginState, PluginStore, PreparedPlugin,
+    check_hosts,
 };
 use serde_json::{Value, json};
 
@@ -54,7 +55,7 @@ pub(crate) struct PluginAddArgs {
     /// Approve the content with this digest, without a question
     #[arg(long, value_name = "DIGEST")]
     approve: Option<String>,
-    /// Hosts that its servers may reach, with commas between them (without this they reach none)
+    /// Hosts that its servers may reach, with commas between them (default: those of the installed version, else none)
     #[arg(long = "allow-net", value_name = "HOSTS", value_delimiter = ',')]
     net: Vec<String>,
     #[command(flatten)]
@@ -123,22 +124,28 @@ fn list(workspace: &Workspace, store: &PluginStore, as_json: bool) -> Result<Exi
 fn add(workspace: &Workspace, store: &PluginStore, arguments: &PluginAddArgs) -> Result<Exit, Failure> {
     let source = PluginSource::parse(&arguments.source, arguments.reference.as_deref(), workspace.folder());
     let source = source.map_err(failure)?;
+    check_hosts(&arguments.net).map_err(failure)?;
     let environment = workspace.environment;
     let around = workspace.project().unwrap_or_else(|_| workspace.folder().to_owned());
     let git = environment.program_outside("git", &around);
     let env = |name: &str| environment.var(name);
     let fetching = PluginFetch { git: git.as_deref(), env: &env };
     let prepared = store.prepare(source, arguments.folder.as_deref(), fetching).map_err(failure)?;
-    if !is_approved(workspace, &prepared, arguments)? {
+    // A newer version keeps the hosts of the older one, unless others are named.
+    let net = if arguments.net.is_empty() { prepared.granted.clone() } else { arguments.net.clone() };
+    if !is_approved(workspace, &prepared, &net, arguments)? {
         return Ok(Exit::Untrusted);
     }
     let mut value = shown::content(&prepared.plugin, &prepared.digest);
     let servers: Vec<String> = prepared.plugin.servers.keys().map(|name| clean_line(name)).collect();
     let done = if prepared.is_update { "Updated" } else { "Installed" };
-    let name = store.install(prepared, arguments.net.clone()).map_err(failure)?;
+    let name = store.install(prepared, net.clone()).map_err(failure)?;
     value["installed"] = json!(true);
     workspace.console.output(arguments.output.json, &value, |_| {
         let mut text = format!("{done} the plug-in {name}. To remove it: rawko plugins remove {name}\n");
+        if !net.is_empty() && !servers.is_empty() {
+            text.push_str(&format!("Its servers that are programs reach {}\n", clean_line(&net.join(", "))));
+        }
         for server in &servers {
             text.push_str(&format!(
                 "Agents have the tools of its server {server} once you approve them: rawko mcp check {server}\n"
@@ -153,6 +160,7 @@ fn add(workspace: &Workspace, store: &PluginStore, arguments: &PluginAddArgs) ->
 fn is_approved(
     workspace: &Workspace,
     prepared: &PreparedPlugin,
+    net: &[String],
     arguments: &PluginAddArgs,
 ) -> Result<bool, Failure> {
     let (console, digest) = (&workspace.console, &prepared.digest);
@@ -165,7 +173,7 @@ fn is_approved(
         let hint = format!("its digest is {digest}; see what it contains: leave --approve out");
         return Err(Failure::new(Exit::Untrusted, message).with_hint(hint));
     }
-    let text = shown::page(&prepared.plugin, digest, &arguments.net, console.error_paint());
+    let text = shown::page(&prepared.plugin, digest, net, console.error_paint());
     if can_ask() {
         console.write_error(&text)?;
         return asked(workspace, "Install it as it is? [y/N] ");

@@ -15,7 +15,7 @@ const SERVER: &str = include_str!("mcp_server.py");
 const SCHEMAS: &str = "https://agent-plugins.org/schemas/1.0.0";
 const GREET: &str = "---\nname: greet\ndescription: Greets people.\n---\nSay good day.\n";
 const SCRIBE: &str = "---\nname: scribe\ndescription: Writes texts.\n---\nWrite the text.\n";
-const HOOKS: &str = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "./end.sh"}]}]}}"#;
+const HOOKS: &str = r#"{"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "exit 0"}]}]}}"#;
 
 fn manifest(name: &str) -> String {
     json!({"$schema": format!("{SCHEMAS}/plugin.schema.json"), "name": name, "version": "1.0"}).to_string()
@@ -43,6 +43,96 @@ fn with_plugin(trial: &Trial, source: &str) {
     ] {
         put(trial, &format!("{source}/{file}"), text);
     }
+}
+
+/// A plug-in in `source` with a script that denies to write `a.txt`, and first tries to write elsewhere.
+fn with_gate(trial: &Trial) {
+    let command = "bash \"${CLAUDE_PLUGIN_ROOT}/no.sh\"";
+    let hooks =
+        json!({"PreToolUse": [{"matcher": "Write", "hooks": [{"type": "command", "command": command}]}]});
+    let script = "case $(cat) in\n*a.txt*)\n  touch mark \"$PLUGIN_ROOT/mark\" 2>/dev/null\n  \
+        touch \"$PLUGIN_DATA/asked\" && echo 'the plug-in says no' >&2\n  exit 2\nesac\n";
+    put(trial, "source/plugin.json", &manifest("gate"));
+    put(trial, "source/hooks/hooks.json", &json!({ "hooks": hooks }).to_string());
+    put(trial, "source/no.sh", script);
+}
+
+fn writes_two() -> ModelServer {
+    developer(["a.txt", "b.txt"].map(|file| call("Write", &json!({"file_path": file, "content": "x\n"}))))
+}
+
+#[test]
+fn a_hook_of_an_approved_plugin_denies_a_call() {
+    let trial = Trial::new(writes_two());
+    with_gate(&trial);
+    add(&trial, &["../source"]);
+    let ended = trial.run("Write it.");
+    ended.exits(0);
+    let results = ended.results("Write");
+    assert!(results[0].1 && results[0].0.contains("the plug-in says no"), "{results:?}");
+    assert!(!results[1].1, "{results:?}");
+    let trial = ended.trial;
+    assert!(!trial.project().join("a.txt").exists() && trial.project().join("b.txt").exists());
+    assert!(data(&trial).join("plugin-data/gate/asked").exists());
+    if crate::sandbox::is_possible() {
+        assert!(!trial.project().join("mark").exists() && !data(&trial).join("plugins/gate/mark").exists());
+    }
+}
+
+#[test]
+fn a_hook_of_a_plugin_that_is_not_approved_or_has_changed_is_not_asked() {
+    let trial = Trial::new(writes_two());
+    with_gate(&trial);
+    // It lies where plug-ins are, and was never approved.
+    fs::create_dir_all(data(&trial).join("plugins")).unwrap();
+    fs::rename(trial.outside().join("source"), data(&trial).join("plugins/gate")).unwrap();
+    let ended = trial.run("Write it.");
+    ended.exits(0);
+    assert!(ended.results("Write").iter().all(|(_, is_error)| !is_error), "{}", ended.stdout);
+    assert!(!data(&ended.trial).join("plugin-data").exists());
+
+    let trial = Trial::new(writes_two());
+    with_gate(&trial);
+    add(&trial, &["../source"]);
+    fs::write(data(&trial).join("plugins/gate/no.sh"), "exit 2\n").unwrap();
+    let ended = trial.run("Write it.");
+    ended.exits(0).says(&["not those that you approved (no.sh)", "rawko plugins check gate"]);
+    assert!(ended.results("Write").iter().all(|(_, is_error)| !is_error), "{}", ended.stdout);
+}
+
+#[test]
+fn hosts_are_checked_shown_and_kept_by_an_update() {
+    let trial = Trial::new(developer([]));
+    with_plugin(&trial, "source");
+    for bad in ["https://x.example", "x.example/path", ""] {
+        refused(&trial, &["../source", "--allow-net", bad], &["--allow-net", "this"]);
+    }
+    let net = |trial: &Trial| listed(trial)[0]["net"].clone();
+    let said = add(&trial, &["../source", "--allow-net", "a.example,*.b.example"]);
+    assert!(said.contains("reach a.example, *.b.example"), "{said}");
+    assert_eq!(net(&trial), json!(["a.example", "*.b.example"]));
+    put(&trial, "source/new.txt", "newer");
+    let (_, _, shown) = trial.rawko(&["plugins", "add", "../source"]);
+    assert!(shown.contains("reach a.example, *.b.example"), "the approval is about them too: {shown}");
+    let said = add(&trial, &["../source"]);
+    assert!(said.contains("Updated") && said.contains("reach a.example, *.b.example"), "{said}");
+    assert_eq!(net(&trial), json!(["a.example", "*.b.example"]));
+    add(&trial, &["../source", "--allow-net", "c.example"]);
+    assert_eq!(net(&trial), json!(["c.example"]), "others take their place");
+    trial.rawko(&["plugins", "remove", "demo"]);
+    add(&trial, &["../source"]);
+    assert_eq!(net(&trial), json!([]));
+}
+
+#[test]
+fn what_an_interrupted_add_left_is_removed_by_the_next() {
+    let trial = Trial::new(developer([]));
+    with_plugin(&trial, "source");
+    let left = data(&trial).join("plugins/.new-left");
+    fs::create_dir_all(left.join("skills")).unwrap();
+    add(&trial, &["../source"]);
+    assert!(!left.exists());
+    assert_eq!(listed(&trial)[0]["approval"]["state"], "approved");
 }
 
 /// The digest that `plugins add` asks to approve.
@@ -110,7 +200,7 @@ fn a_plugin_is_added_used_and_removed() {
         "scribe (all tools): Writes texts.",
         "s: python3 ${PLUGIN_ROOT}/server.py good",
         "reach no host",
-        "Stop: ./end.sh",
+        "Stop: exit 0",
         "Not installed. To approve exactly this: rawko plugins add ../source --approve ",
     ] {
         assert!(stderr.contains(part), "{part:?} is missing in {stderr}");

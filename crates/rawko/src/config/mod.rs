@@ -69,6 +69,7 @@ mod tests;
 pub(crate) use address::is_loopback_url;
 pub use api_key_env::ApiKeyEnv;
 pub use claim::{Claim, ClaimKind};
+pub(crate) use config_rules::host_fault;
 pub(crate) use data_file::parse_data;
 pub use data_file::read_data_file;
 pub use diagnostic::{ConfigErrors, Diagnostic, DiagnosticOrigin};

@@ -7,6 +7,7 @@
 //! Owns where plug-ins come from, where they are kept, and what was approved. What a plug-in contains is read by
 //! [`config::Plugin`](crate::config::Plugin), which also joins it to what the user configured.
 
+mod aside;
 mod record;
 mod source;
 mod store;
@@ -19,7 +20,7 @@ use crate::config::Diagnostic;
 
 pub use record::PluginRecord;
 pub use source::PluginSource;
-pub use store::{InstalledPlugin, PluginFetch, PluginState, PluginStore, PreparedPlugin};
+pub use store::{InstalledPlugin, PluginFetch, PluginState, PluginStore, PreparedPlugin, check_hosts};
 
 pub(crate) use record::PluginRecords;
 pub(crate) use store::{PluginFolders, approved};

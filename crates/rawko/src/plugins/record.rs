@@ -102,11 +102,7 @@ impl PluginRecords {
         change: impl FnOnce(&mut BTreeMap<String, PluginRecord>) -> Result<T, PluginError>,
     ) -> Result<T, PluginError> {
         let io = |error| PluginError::io(&self.0, error);
-        create_private_dir(self.folder()).map_err(io)?;
-        keep_others_out(self.folder()).map_err(io)?;
-        let lock = self.0.with_extension("lock");
-        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(lock);
-        let _lock = FileLock::wait_for(lock.map_err(io)?).map_err(io)?;
+        let _lock = self.lock()?;
         let mut plugins = self.read()?;
         let done = change(&mut plugins)?;
         if plugins.is_empty() {
@@ -120,6 +116,21 @@ impl PluginRecords {
             .map_err(|error| io(error.into()))?;
         replace(&self.0, &text).map_err(io)?;
         Ok(done)
+    }
+
+    /// Does this while no other process does, or changes the records.
+    pub(super) fn alone<T>(&self, work: impl FnOnce() -> Result<T, PluginError>) -> Result<T, PluginError> {
+        let _lock = self.lock()?;
+        work()
+    }
+
+    fn lock(&self) -> Result<FileLock, PluginError> {
+        let io = |error| PluginError::io(&self.0, error);
+        create_private_dir(self.folder()).map_err(io)?;
+        keep_others_out(self.folder()).map_err(io)?;
+        let lock = self.0.with_extension("lock");
+        let lock = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(lock);
+        FileLock::wait_for(lock.map_err(io)?).map_err(io)
     }
 
     fn folder(&self) -> &Path {

@@ -8,8 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use tempfile::TempDir;
 
+use super::aside::{self, AsideFolder};
 use super::record::PluginRecord;
 use super::source::{PluginSource, fetch, subfolder};
 use super::tree::{self, PluginTree};
@@ -19,8 +19,6 @@ use crate::private::create_private_dir;
 
 /// Most changed files that are named.
 const MAX_NAMED: usize = 20;
-/// Begins the names of what is not installed yet, or not any more. No plug-in has such a name.
-const ASIDE: &str = ".new-";
 
 /// Where plug-ins are kept.
 #[derive(Debug, Clone)]
@@ -119,10 +117,12 @@ pub struct PreparedPlugin {
     pub commit: Option<String>,
     /// Whether one of this name and source is installed, which it will replace.
     pub is_update: bool,
+    /// The hosts that the servers of that one may reach.
+    pub granted: Vec<String>,
     source: PluginSource,
     folder: Option<PathBuf>,
     tree: PluginTree,
-    copy: TempDir,
+    copy: AsideFolder,
 }
 
 /// What [`PluginStore::prepare`] needs besides a source.
@@ -179,14 +179,11 @@ impl PluginStore {
     ) -> Result<PreparedPlugin, PluginError> {
         let all = self.folders.all();
         create_private_dir(&all).map_err(|error| PluginError::io(&all, error))?;
-        let aside = || {
-            tempfile::Builder::new()
-                .prefix(ASIDE)
-                .tempdir_in(&all)
-                .map_err(|error| PluginError::io(&all, error))
-        };
-        let copy = aside()?;
-        let fetched = aside()?;
+        let (copy, fetched) = self.records.alone(|| {
+            aside::clear(&all);
+            let new = || AsideFolder::new(&all).map_err(|error| PluginError::io(&all, error));
+            Ok((new()?, new()?))
+        })?;
         let (from, shown, commit) = match &source {
             PluginSource::Folder(path) => (path.clone(), path.clone(), None),
             PluginSource::Git { url, reference } => {
@@ -210,18 +207,21 @@ impl PluginStore {
         let plugin = Plugin::read(place, &shown).map_err(PluginError::Invalid)?;
         let known = self.records.read()?.remove(&plugin.place.name);
         let is_update = known.is_some();
+        let mut granted = Vec::new();
         if let Some(known) = known {
             refuse_another(&plugin.place.name, &known, &source, folder)?;
+            granted = known.net;
         }
         let (digest, folder) = (tree.digest.clone(), folder.map(Path::to_owned));
-        Ok(PreparedPlugin { plugin, digest, commit, is_update, source, folder, tree, copy })
+        Ok(PreparedPlugin { plugin, digest, commit, is_update, granted, source, folder, tree, copy })
     }
 
     /// Installs what was prepared: the user approved its digest. Its servers may reach these hosts.
     ///
     /// # Errors
-    /// If another source's plug-in got its name meanwhile, or it cannot be written.
+    /// If another source's plug-in got its name meanwhile, a host is no name of one, or it cannot be written.
     pub fn install(&self, prepared: PreparedPlugin, net: Vec<String>) -> Result<String, PluginError> {
+        check_hosts(&net)?;
         let PreparedPlugin { plugin, digest, commit, source, folder, tree, copy, .. } = prepared;
         let place = self.folders.place(&plugin.place.name);
         let reference = match &source {
@@ -243,11 +243,7 @@ impl PluginStore {
             }
             create_private_dir(&place.data).map_err(|error| PluginError::io(&place.data, error))?;
             self.set_aside(&place.root)?;
-            let root = copy.keep();
-            fs::rename(&root, &place.root).map_err(|error| {
-                let _ = fs::remove_dir_all(&root);
-                PluginError::io(&place.root, error)
-            })?;
+            copy.move_to(&place.root).map_err(|error| PluginError::io(&place.root, error))?;
             plugins.insert(place.name.clone(), record);
             Ok(())
         })?;
@@ -310,13 +306,24 @@ impl PluginStore {
     /// Takes a plug-in's folder from its place, and removes it.
     fn set_aside(&self, root: &Path) -> Result<(), PluginError> {
         let all = self.folders.all();
-        let aside = tempfile::Builder::new().prefix(ASIDE).tempdir_in(&all);
-        let aside = aside.map_err(|error| PluginError::io(&all, error))?;
+        let aside = AsideFolder::new(&all).map_err(|error| PluginError::io(&all, error))?;
         match fs::rename(root, aside.path().join("old")) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(PluginError::io(root, error)),
             Ok(()) | Err(_) => Ok(()),
         }
     }
+}
+
+/// Checks the hosts that the servers of a plug-in are to reach: the rule of `permissions.net`.
+///
+/// # Errors
+/// If one is no name of a host.
+pub fn check_hosts(hosts: &[String]) -> Result<(), PluginError> {
+    let fault = hosts.iter().find_map(|host| Some((host, crate::config::host_fault(host)?)));
+    fault.map_or(Ok(()), |(host, (why, help))| {
+        let message = format!("`{}` in --allow-net: {why}", rawko_core::text::harmless(host));
+        Err(PluginError::refused(message, help))
+    })
 }
 
 fn remove_all(folder: &Path) -> Result<(), PluginError> {
