@@ -62,6 +62,21 @@ fn a_run_is_verified_by_the_checks_after_the_work_of_another_program() {
 }
 
 #[test]
+fn a_run_says_what_does_not_hold_another_program() {
+    let hooks = json!({"PreToolUse": [{"hooks": [{"type": "command", "command": "exit 2"}]}]});
+    let run = with(&agent("fix"), &json!({"permissions": {"run": ["cat"]}}));
+    let ended = trial(&run).user_config("/hooks", hooks).run("Fix add.");
+    ended
+        .exits(0)
+        .says(&["hooks do not see what the program of `coder` does", "`permissions.run` does not hold"]);
+    assert_eq!(ended.finish()["filesModified"], json!(["calc.py"]), "the hook is not asked about its calls");
+    let ended = trial(&agent("fix")).run("Fix add.");
+    ended.exits(0);
+    let said = format!("{}{}", ended.stdout, ended.stderr);
+    assert!(!said.contains("hooks do not see") && !said.contains("`permissions.run`"), "{said}");
+}
+
+#[test]
 fn a_claim_without_work_is_not_verified() {
     let ended = trial(&agent("claim")).run("Fix add.");
     let finish = ended.finish();

@@ -42,6 +42,7 @@ mod nearest;
 pub(crate) use nearest::nearest;
 mod notify;
 mod observability;
+mod outside;
 mod patience;
 mod plugins;
 mod position;

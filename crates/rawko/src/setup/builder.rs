@@ -420,6 +420,7 @@ impl RawkoBuilder {
             loaded.distrust(&builder.project, builder.user_config_dir.as_deref(), has_own_memories);
         }
         loaded.settle_skills();
+        loaded.warn_of_outside_agents();
         if let Some(dot_git) = foreign_repository(&builder.project) {
             let message = "this names a repository that does not name this folder back, so checkpoints are kept apart from it";
             let help = "if it is yours, say so there: git config core.worktree DIR".to_owned();

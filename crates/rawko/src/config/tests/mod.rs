@@ -2,6 +2,7 @@
 
 mod errors;
 mod given;
+mod outside;
 mod project;
 mod schemas;
 mod seeds;
