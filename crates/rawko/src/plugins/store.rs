@@ -250,8 +250,7 @@ impl PluginStore {
         Ok(place.name)
     }
 
-    /// Approves an installed plug-in as it is now, if this is its digest. Its servers may reach these hosts; those that it has
-    /// stay without any.
+    /// Approves an installed plug-in as it is now, if this is its digest. Its servers keep their hosts.
     ///
     /// # Errors
     /// If it is not installed, cannot be used, or has another digest.
