@@ -27,8 +27,8 @@ cleanup() {
 }
 trap cleanup EXIT
 
-cargo build --quiet --locked -p rawko-cli --features rawko-cli/acp
-binary="$PWD/target/debug/rawko"
+cargo build --quiet --locked -p rawko-acp -p rawko-cli --features rawko-cli/acp --bin rawko
+binary="${CARGO_TARGET_DIR:-$PWD/target}/debug/rawko"
 mkdir -p "$work/project" "$work/home/.config/rawko/agents"
 git -C "$work/project" init --quiet
 echo "first line" >"$work/project/a.txt"
