@@ -3,11 +3,15 @@
 use std::collections::VecDeque;
 
 use agent_client_protocol::v1::schema::{ContentBlock, SessionUpdate, ToolCallId, ToolCallUpdate, ToolKind};
+use rawko_core::text::truncate;
 
 /// Bytes of its text that are kept while it works.
 const TEXT_BYTES: usize = 256 * 1024;
 /// Tool calls that are remembered.
 const CALLS: usize = 256;
+/// The longest id of such a call, in bytes, and what is kept of its title, in characters.
+const ID_BYTES: usize = 1_024;
+const TITLE_CHARS: usize = 1_000;
 
 /// What a program has said of a call of its own.
 #[derive(Debug, Clone)]
@@ -49,7 +53,8 @@ impl Said {
             }
             SessionUpdate::ToolCall(call) => {
                 self.is_over = true;
-                let (id, kind, title) = (call.tool_call_id.clone(), call.kind, call.title.clone());
+                let (id, kind) = (call.tool_call_id.clone(), call.kind);
+                let title = truncate(&call.title, TITLE_CHARS);
                 self.remember(SaidCall { id, kind, title });
                 None
             }
@@ -76,13 +81,16 @@ impl Said {
         let fields = &update.fields;
         call.kind = fields.kind.unwrap_or(call.kind);
         if let Some(title) = fields.title.as_ref().or(fields.name.as_ref()) {
-            call.title.clone_from(title);
+            call.title = truncate(title, TITLE_CHARS);
         }
         self.remember(call.clone());
         call
     }
 
     fn remember(&mut self, call: SaidCall) {
+        if call.id.0.len() > ID_BYTES {
+            return;
+        }
         self.calls.retain(|known| known.id != call.id);
         self.calls.push_back(call);
         while self.calls.len() > CALLS {
@@ -165,5 +173,9 @@ mod tests {
     fn a_flood_is_bounded() {
         let said = taken((0..1_000).map(|_| chunk(&"ü".repeat(1_000))));
         assert!(said.text.len() <= 2 * TEXT_BYTES);
+        let call = |id: String| json!({"sessionUpdate": "tool_call", "toolCallId": id, "title": "x".repeat(100_000), "kind": "edit"});
+        let said = taken((0..1_000).map(|id| call(id.to_string())).chain([call("x".repeat(100_000))]));
+        assert_eq!(said.calls.len(), CALLS);
+        assert!(said.calls.iter().all(|call| call.id.0.len() < 5 && call.title.len() < 2 * TITLE_CHARS));
     }
 }

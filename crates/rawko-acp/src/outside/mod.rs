@@ -5,6 +5,7 @@
 
 mod lines;
 mod message;
+mod unread;
 mod work;
 
 use rawko::BoxFuture;

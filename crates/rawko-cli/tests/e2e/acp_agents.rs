@@ -32,7 +32,7 @@ fn trial(agent: &Value) -> Trial {
         .trusted()
 }
 
-/// What the agent said, as the arbiter was told it.
+/// What the agent said, as the journal has it.
 fn said(ended: &Ended) -> String {
     let work = ended.journal().records.into_iter().find_map(|record| match record {
         rawko::journal::Record::Event(stamped) => match stamped.event {
@@ -138,8 +138,8 @@ fn a_reviewer_is_refused_and_cannot_write_all_the_same() {
     let finish = ended.finish();
     assert_ne!(finish["status"], "verified");
     let decisions = ended.events_of("decision_made");
-    let told = decisions.iter().map(|event| event["input"].to_string()).collect::<String>();
-    assert!(told.contains("rejected") && told.contains("add subtracts"), "{told}");
+    let shown = decisions.iter().map(|event| event["input"].to_string()).collect::<String>();
+    assert!(shown.contains("rejected") && shown.contains("add subtracts"), "{shown}");
 }
 
 #[test]

@@ -133,7 +133,7 @@ pub enum OutsideStop {
     MaxTurns,
     /// It declines.
     Refusal,
-    /// It was told to stop.
+    /// It was stopped.
     Cancelled,
 }
 
