@@ -352,7 +352,7 @@ impl AcpServer {
     }
 
     fn stop_all(&self) {
-        self.turns().iter().for_each(|turn| turn.stop(WhyStopped::ClientGone));
+        self.turns().iter().for_each(|turn| turn.stop(WhyStopped::Left));
     }
 
     /// Stops everything, and waits until it has ended in order.

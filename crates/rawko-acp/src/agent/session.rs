@@ -19,10 +19,10 @@ const MOST_OPEN: usize = 500;
 /// Why a turn is stopped before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum WhyStopped {
-    /// The client cancelled the prompt, or closed the session.
+    /// The client cancelled the prompt. Its task is over.
     Cancelled,
-    /// The client or the whole process ends.
-    ClientGone,
+    /// The client closed the session or is gone, or the whole process ends. The task is taken up with the next prompt.
+    Left,
 }
 
 /// One prompt that is being carried out.
@@ -88,10 +88,10 @@ impl PromptTurn {
 
 /// Stops a run in order: its calls are ended, and the journal is closed. The next prompt goes on in the same conversations.
 fn stop_run(control: &RunControl, why: WhyStopped) {
-    control.cancel(match why {
-        WhyStopped::Cancelled => "cancelled by the ACP client",
-        WhyStopped::ClientGone => "the ACP client is gone",
-    });
+    match why {
+        WhyStopped::Cancelled => control.cancel("cancelled by the ACP client"),
+        WhyStopped::Left => control.suspend(),
+    }
 }
 
 /// What is known of an open session.
@@ -171,7 +171,7 @@ impl OpenSessions {
     /// Forgets a session. Gives its turn, which is stopped.
     pub(super) fn close(&self, id: &SessionId) -> Result<Option<Arc<PromptTurn>>, Error> {
         let session = self.all().remove(&*id.0).ok_or_else(|| no_session(id))?;
-        session.turn.iter().for_each(|turn| turn.stop(WhyStopped::Cancelled));
+        session.turn.iter().for_each(|turn| turn.stop(WhyStopped::Left));
         Ok(session.turn)
     }
 

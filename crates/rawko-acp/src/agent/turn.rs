@@ -1,6 +1,6 @@
 //! One prompt, from what the client gives to the reason why it stopped. The first prompt of a session begins it, a further
-//! one is its next task. Where a process was killed in the middle of a task, the prompt takes that task up again and is said to
-//! the agents.
+//! one is its next task. Where a task was left in its middle, because the session was closed, the client gone or the process
+//! killed, the prompt takes that task up again and is said to the agents.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use agent_client_protocol::Error;
 use agent_client_protocol::v1::schema::{Meta, PromptRequest, PromptResponse, SessionId, StopReason};
 use rawko::journal::{SessionStatus, SessionStore};
 use rawko::{Attachment, Notifications, Outcome, Rawko, RawkoBuilder, Run, Status};
-use rawko_core::session::LimitKind;
+use rawko_core::session::{LimitKind, SAID_BYTES};
 use rawko_core::setup::Setup;
 use serde_json::json;
 
@@ -137,7 +137,7 @@ fn prepare(
     Ok(ReadyRun { run, tree, agents })
 }
 
-/// What the agents of an interrupted task are told: a prompt with its files, as one text.
+/// What is said to the agents of an interrupted task: a prompt with its files, as one text. They are shown nothing cut.
 fn said(task: &str, attachments: &[Attachment]) -> Result<String, AcpFault> {
     if attachments.iter().any(|attachment| attachment.image.is_some()) {
         let fault = AcpFault::of_request(
@@ -148,6 +148,16 @@ fn said(task: &str, attachments: &[Attachment]) -> Result<String, AcpFault> {
     let mut text = task.to_owned();
     for attachment in attachments {
         text.push_str(&format!("\n\n{}:\n{}", attachment.name, attachment.text));
+    }
+    if text.trim().len() > SAID_BYTES {
+        let fault = AcpFault::of_request(format!(
+            "the session was interrupted in the middle of a task, to which at most {} KiB can be said; the prompt has {} KiB \
+             with its files",
+            SAID_BYTES / 1024,
+            text.len().div_ceil(1024)
+        ));
+        let hint = "say less, and name files of the project without giving them; or let the task end first: say `go on`";
+        return Err(fault.with_hint(Some(hint)));
     }
     Ok(text)
 }
@@ -174,11 +184,19 @@ async fn drive(
             is_gone = is_gone || outbox.send(update).await.is_err();
         }
     }
-    let outcome = finished.await.map_err(broken)?.map_err(broken)?;
-    let status =
-        json!({"session": session, "status": outcome.status, "filesModified": outcome.files_modified});
+    let (reason, status) = match finished.await.map_err(broken)? {
+        Ok(outcome) => {
+            let files = &outcome.files_modified;
+            (reason(&outcome), json!({"session": session, "status": outcome.status, "filesModified": files}))
+        }
+        // For the client the prompt is over, and the task is not.
+        Err(rawko::Error::Suspended { session }) => {
+            (StopReason::Cancelled, json!({"session": session, "status": "suspended"}))
+        }
+        Err(error) => return Err(broken(error)),
+    };
     let meta: Meta = [("rawko".to_owned(), status)].into_iter().collect();
-    let response = PromptResponse::new(reason(&outcome)).meta(meta);
+    let response = PromptResponse::new(reason).meta(meta);
     let afterwards = move || {
         // A notification or a span that was not sent is no matter of the client's.
         drop(notifications.map(Notifications::finish));
@@ -226,10 +244,14 @@ mod tests {
     }
 
     #[test]
-    fn an_interrupted_task_is_told_text_alone() {
+    fn what_is_said_to_an_interrupted_task_is_text_and_not_too_long() {
         let text = Attachment { name: "a.txt".into(), text: "A".into(), image: None };
         assert_eq!(said("Go on.", std::slice::from_ref(&text)).unwrap(), "Go on.\n\na.txt:\nA");
         let image = Some(Image { media_type: "image/png".into(), data: String::new() });
-        assert!(said("Go on.", &[Attachment { image, ..text }]).is_err());
+        assert!(said("Go on.", &[Attachment { image, ..text.clone() }]).is_err());
+        let most = "x".repeat(SAID_BYTES);
+        assert_eq!(said(&format!("{most}\n"), &[]).unwrap().trim(), most);
+        let refused = said(&most, &[text]).unwrap_err();
+        assert!(refused.message().contains("at most 16 KiB"), "{}", refused.message());
     }
 }

@@ -27,16 +27,29 @@ fn begin(desk: &Desk) -> (AcpClient, String, u64) {
     (client, session, prompt)
 }
 
-/// Its journal is whole, its command is gone, and the next client goes on in it.
+/// Its journal is whole, its command is gone, and the next client goes on with its task.
 #[track_caller]
 fn goes_on(desk: &Desk, session: &str) {
     let listed = desk.world.store().list().unwrap();
-    assert!(matches!(listed[0].status, SessionStatus::Ended | SessionStatus::Unfinished), "{listed:?}");
-    let mut client = desk.client();
+    assert_eq!(listed[0].status, SessionStatus::Unfinished, "{listed:?}");
+    goes_on_with(&mut desk.client(), desk, session);
+}
+
+#[track_caller]
+fn goes_on_with(client: &mut AcpClient, desk: &Desk, session: &str) {
     client.ask("session/load", &json!({"sessionId": session, "cwd": desk.folder(), "mcpServers": []}));
     assert!(client.said("user_message_chunk").starts_with("Wait."));
+    // More than agents are shown is refused, and nothing is lost by that.
+    let refused = client.refused("session/prompt", &prompt(session, &"long ".repeat(10_000)));
+    assert!(refused.contains("at most 16 KiB"), "{refused}");
     let end = client.prompt(session, "Go on.");
     assert_eq!(end["stopReason"], "end_turn", "{end}");
+    let tasks = rawko::journal::tasks(&desk.world.journal());
+    assert_eq!(
+        tasks.iter().map(|task| task.task.as_str()).collect::<Vec<_>>(),
+        ["Wait."],
+        "it is the same task"
+    );
     let asked = desk.models.asked();
     assert!(asked.iter().any(|asked| asked.json["messages"].to_string().contains("Go on.")));
 }
@@ -51,7 +64,7 @@ fn a_client_that_dies_in_a_prompt_leaves_a_session_that_goes_on() {
 }
 
 #[test]
-fn so_does_a_process_that_is_told_to_end() {
+fn so_does_a_process_that_is_asked_to_end() {
     let desk = waiting();
     let (mut client, session, _) = begin(&desk);
     client.signal(Signal::TERM);
@@ -66,6 +79,21 @@ fn so_does_a_process_that_is_killed() {
     client.signal(Signal::KILL);
     client.wait();
     goes_on(&desk, &session);
+}
+
+#[test]
+fn a_session_that_is_closed_in_a_prompt_goes_on_when_it_is_loaded() {
+    let desk = waiting();
+    let (mut client, session, begun) = begin(&desk);
+    let close = client.send("session/close", &json!({"sessionId": session}));
+    let end = client.answer(begun).unwrap();
+    assert_eq!(
+        (&end["stopReason"], &end["_meta"]["rawko"]["status"]),
+        (&json!("cancelled"), &json!("suspended"))
+    );
+    client.answer(close).unwrap();
+    client.updates.clear();
+    goes_on_with(&mut client, &desk, &session);
 }
 
 #[test]

@@ -49,6 +49,7 @@ pub use outcome::{EndedTask, LimitKind, Outcome, Status};
 pub use phase::{PhaseKind, phase_diagram};
 pub use reaction::Reaction;
 pub use spend::{SharedSpend, SoFar};
+pub use steering::SAID_BYTES;
 
 pub use crate::conversation::{ConversationId, ConversationLog};
 pub use crate::effect_id::EffectId;
