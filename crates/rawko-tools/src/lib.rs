@@ -56,8 +56,8 @@ pub use git::{Git, GitError};
 pub use hook::{EndedHook, HookEnd, HookProcess};
 pub use picture::picture;
 pub use process::{
-    Survivor, command_mark, end_survivors, kill_all_now, looks_like_secret, on_thread, settle, shell,
-    take_secret_variables,
+    LeftOpen, RunScope, Survivor, command_mark, end_survivors, kill_all_now, looks_like_secret, on_thread,
+    settle, settle_run, shell, take_secret_variables,
 };
 pub use program::program_outside;
 pub use rawko_sandbox::run_helper_if_asked;

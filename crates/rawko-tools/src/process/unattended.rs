@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::task::{AbortHandle, JoinError};
 
-use super::registry;
+use super::registry::{self, LeftWork};
 
 /// Does `work` on a thread that may block. If the future is dropped, work that has not begun is not done, and
 /// [`settle`](crate::settle) waits for work that has; its result is dropped before.
@@ -36,13 +36,13 @@ struct Shared<T>(Arc<Mutex<Work<T>>>);
 struct Work<T> {
     result: Option<T>,
     /// Nobody awaits it any more.
-    is_left: bool,
+    left: Option<LeftWork>,
     has_ended: bool,
 }
 
 impl<T> Default for Shared<T> {
     fn default() -> Self {
-        Self(Arc::new(Mutex::new(Work { result: None, is_left: false, has_ended: false })))
+        Self(Arc::new(Mutex::new(Work { result: None, left: None, has_ended: false })))
     }
 }
 
@@ -59,7 +59,7 @@ impl<T> Shared<T> {
 
     fn finish(&self, result: T) {
         let mut work = self.lock();
-        if work.is_left {
+        if work.left.is_some() {
             drop(work);
             drop(result);
         } else {
@@ -75,8 +75,8 @@ impl<T> Drop for NotesEnd<T> {
     fn drop(&mut self) {
         let mut work = self.0.lock();
         work.has_ended = true;
-        if work.is_left {
-            registry::left_work_ended();
+        if let Some(left) = &work.left {
+            registry::left_work_ended(left);
         }
     }
 }
@@ -91,8 +91,7 @@ impl<T> Drop for Leaves<T> {
     fn drop(&mut self) {
         let mut work = self.shared.lock();
         if !work.has_ended {
-            work.is_left = true;
-            registry::work_left();
+            work.left = Some(registry::work_left());
         }
         let result = work.result.take();
         drop(work);
@@ -105,7 +104,9 @@ impl<T> Drop for Leaves<T> {
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
     use std::sync::mpsc;
+    use std::time::Duration;
 
+    use super::super::{LeftOpen, RunScope};
     use super::*;
 
     struct SetOnDrop(Arc<AtomicBool>);
@@ -140,5 +141,25 @@ mod tests {
         go.send(()).unwrap();
         let _ = super::super::settle();
         assert!(is_dropped.load(Ordering::SeqCst));
+    }
+
+    #[tokio::test]
+    async fn a_run_waits_for_its_own_work_and_reports_it() {
+        let (own, other) = (RunScope::another(), RunScope::another());
+        let (began, begins) = mpsc::channel();
+        let (go, waits) = mpsc::channel::<()>();
+        let mut working = Box::pin(on_thread(move || {
+            began.send(()).unwrap();
+            waits.recv().unwrap();
+        }));
+        assert!(futures_util::poll!(&mut working).is_pending());
+        begins.recv().unwrap();
+        own.within(|| drop(working));
+        let open_of = |run| registry::settle_within(Duration::ZERO, run);
+        let one = LeftOpen { commands: 0, works: 1 };
+        assert_eq!((open_of(Some(own)), open_of(None)), (one, one));
+        assert!(open_of(Some(other)).is_nothing(), "another run does not wait for it");
+        go.send(()).unwrap();
+        assert!(super::super::settle_run(own).is_nothing());
     }
 }

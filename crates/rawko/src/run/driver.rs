@@ -511,9 +511,15 @@ impl Driver {
     /// background jobs.
     async fn end_effects(&mut self) {
         let left = self.effects.end().await;
-        if left > 0 {
+        if left.commands > 0 {
+            let left = left.commands;
             let commands = if left == 1 { "1 command".to_owned() } else { format!("{left} commands") };
             let message = format!("{commands} could not be stopped and may still run");
+            self.hub.send(&RunEvent::warning(message));
+        }
+        if left.works > 0 {
+            let message = "work of rawko's own on files has not ended and may still change them: wait a moment before \
+                           you look at them";
             self.hub.send(&RunEvent::warning(message));
         }
     }

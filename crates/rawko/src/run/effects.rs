@@ -2,13 +2,14 @@
 //! ends them, with their commands, and waits until they have ended.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use futures_util::future::{AbortHandle, Abortable, Aborted};
 use futures_util::stream::FuturesUnordered;
 use rawko_core::session::EffectId;
-use rawko_tools::BoxFuture;
+use rawko_tools::{BoxFuture, LeftOpen, RunScope};
 
 use crate::run::perform::Performer;
 
@@ -19,11 +20,19 @@ pub(crate) struct RunningEffects {
     handles: BTreeMap<EffectId, AbortHandle>,
     /// Whether nothing is left that has to be ended.
     is_closed: bool,
+    /// Whose calls these are, beside other runs of the process.
+    scope: RunScope,
 }
 
 impl RunningEffects {
     pub(crate) fn new(performer: Arc<Performer>) -> Self {
-        Self { performer, running: FuturesUnordered::new(), handles: BTreeMap::new(), is_closed: false }
+        Self {
+            performer,
+            running: FuturesUnordered::new(),
+            handles: BTreeMap::new(),
+            is_closed: false,
+            scope: RunScope::another(),
+        }
     }
 
     /// Performs them.
@@ -61,18 +70,20 @@ impl RunningEffects {
 
     /// Advances everything until something has ended; never returns while nothing is under way.
     pub(crate) async fn advance(&mut self) {
-        match self.running.next().await {
+        let (scope, running) = (self.scope, &mut self.running);
+        match poll_fn(|context| scope.within(|| running.poll_next_unpin(context))).await {
             Some(Ok(Some(id))) => drop(self.handles.remove(&id)),
             Some(Ok(None) | Err(Aborted)) => {}
             None => std::future::pending().await,
         }
     }
 
-    /// Ends everything, background jobs included, and waits for it. Returns how many commands could not be ended.
-    pub(crate) async fn end(&mut self) -> usize {
+    /// Ends everything, background jobs included, and waits for it. Returns what could not be ended.
+    pub(crate) async fn end(&mut self) -> LeftOpen {
         self.give_up();
+        let scope = self.scope;
         // A runtime that is shutting down does not wait, so this cannot either.
-        tokio::task::spawn_blocking(rawko_tools::settle).await.unwrap_or_default()
+        tokio::task::spawn_blocking(move || rawko_tools::settle_run(scope)).await.unwrap_or_default()
     }
 
     /// Nothing begins any more, and [`Self::end`] has ended everything.
@@ -81,10 +92,12 @@ impl RunningEffects {
     }
 
     fn give_up(&mut self) {
-        self.handles.clear();
-        self.running.clear();
-        self.performer.guard.end();
-        self.performer.end();
+        self.scope.within(|| {
+            self.handles.clear();
+            self.running.clear();
+            self.performer.guard.end();
+            self.performer.end();
+        });
     }
 }
 
@@ -92,7 +105,7 @@ impl Drop for RunningEffects {
     fn drop(&mut self) {
         if !self.is_closed {
             self.give_up();
-            let _ = rawko_tools::settle();
+            let _ = rawko_tools::settle_run(self.scope);
         }
     }
 }
