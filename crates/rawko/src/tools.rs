@@ -2,7 +2,7 @@
 
 pub use rawko_tools::{
     AccessError, BoxFuture, CallRefusal, CommandRunner, CommandTool, Confinement, Digest, FileAccess, FileId,
-    FileLock, FileLockError, FileStamp, FileTracker, FilesSeen, Git, GitError, Offer, OpenedFile,
+    FileLock, FileLockError, FileStamp, FileTracker, FilesSeen, Git, GitError, LeftOpen, Offer, OpenedFile,
     RegistryError, Sandbox, ServerProcess, ServerProgram, Shortage, Survivor, Tool, ToolContext,
     ToolRegistry,
 };

@@ -189,7 +189,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_program_that_reads_its_answers_may_ask_as_often_as_it_likes() {
-        const QUESTIONS: usize = 30_000;
+        const QUESTIONS: usize = 12_000;
         let (ours, theirs) = UnixStream::pair().unwrap();
         let (mut outgoing, mut incoming) = split_with(ours, PATIENCE);
         let (reads, mut asks) = theirs.into_split();
