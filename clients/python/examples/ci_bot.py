@@ -3,7 +3,7 @@
 usage: ci_bot.py EVENT    a JSON file with `issue`: `title` and `body`, as GitHub gives it to a workflow (GITHUB_EVENT_PATH)
 
 It exits with 0 if the project's own checks prove the change. GITHUB_STEP_SUMMARY names the file for the summary, else it is printed.
-Whoever can open an issue gives the agents their words: run it only for issues of people whom you trust, in a job without other secrets.
+A person who can open an issue writes what the agents read: run it only for issues of people whom you trust, in a job without other secrets.
 """
 
 import asyncio

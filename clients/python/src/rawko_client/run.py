@@ -57,7 +57,7 @@ class Run:
         while True:
             event = await self._events.get()
             if event is None:
-                # For whoever iterates again.
+                # For a second iteration.
                 self._events.put_nowait(None)
                 return
             yield event

@@ -1,4 +1,4 @@
-//! The beginning of an outside agent's prompt. It has none of rawko's tools, so it is told of none.
+//! The beginning of an outside agent's prompt. It has none of rawko's tools, so it reads of none.
 
 use super::prompt::standing_instructions;
 use crate::setup::{AgentSetup, ProjectContext};

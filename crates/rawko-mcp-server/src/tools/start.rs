@@ -1,5 +1,5 @@
 //! `start` and `continue`: a run of the user's, on the client's word. The client may lower limits and choose the first agent.
-//! It has no say in the checks: all of the project's run, whoever asks for the task (ADR 100).
+//! It has no say in the checks: all of the project's run, no matter who asks for the task (ADR 100).
 
 use rawko::config::{Config, Overrides, PlainNumber, TimeLimit};
 use rawko::{Rawko, Run};

@@ -141,7 +141,7 @@ async fn until_end(
     context: &TaskContext,
 ) -> Result<DoneAnswer, WatchStop> {
     let mut after = asked.after;
-    let mut told = Vec::new();
+    let mut seen = Vec::new();
     // The run takes a moment to read an answer.
     let mut answered: Option<String> = None;
     loop {
@@ -150,32 +150,32 @@ async fn until_end(
         if let Some(line) = look.lines.last() {
             context.set_status_message(line.clone());
         }
-        told.append(&mut look.lines);
-        // What is told at the end is the latest of it.
+        seen.append(&mut look.lines);
+        // What is shown at the end is the latest of it.
         let mut bytes = 0;
         let fits = |line: &&String| {
             bytes += json!(line).to_string().len();
             bytes <= follow::MOST_BYTES
         };
-        let kept = told.iter().rev().take(follow::MOST_LINES).take_while(fits).count();
-        told.drain(..told.len() - kept);
+        let kept = seen.iter().rev().take(follow::MOST_LINES).take_while(fits).count();
+        seen.drain(..seen.len() - kept);
         let is_over = look.end.is_some() || !look.is_running;
         let is_new = |question: &OpenQuestion| answered.as_ref() != Some(&question.call);
         let question = look.question.clone().filter(|open| !is_over && !look.is_cut && is_new(open));
         match question {
             Some(question) if client.elicitation && question.whole => {
                 if !asked_user(server, session, &question, context).await? {
-                    look.lines = told;
+                    look.lines = seen;
                     return Ok(done(server, &look));
                 }
                 answered = Some(question.call);
             }
             Some(_) => {
-                look.lines = told;
+                look.lines = seen;
                 return Ok(done(server, &look));
             }
             None if is_over && !look.is_cut => {
-                look.lines = told;
+                look.lines = seen;
                 return Ok(done(server, &look));
             }
             None => {}

@@ -1,4 +1,4 @@
-//! What a run looks like between two events, for whoever shows its present state.
+//! What a run looks like between two events, for a program that shows its present state.
 
 use rawko_core::facts::Verification;
 use rawko_core::machine::{Plan, State};
