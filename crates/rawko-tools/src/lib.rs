@@ -28,6 +28,8 @@ mod miscopied;
 mod mounts;
 mod named_files;
 mod nearest;
+mod other_picture;
+#[cfg_attr(not(feature = "pictures"), path = "no_pictures.rs")]
 pub mod picture;
 mod process;
 mod program;

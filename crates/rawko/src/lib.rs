@@ -47,11 +47,16 @@ pub mod config;
 mod elsewhere;
 mod error;
 mod evaluate;
+mod features;
 mod history;
 mod hooks;
+#[cfg_attr(not(feature = "http"), path = "without_http.rs")]
+mod http;
 mod integrity;
 pub mod journal;
+#[cfg_attr(not(feature = "mcp"), path = "without_mcp.rs")]
 mod mcp;
+#[cfg(feature = "mcp")]
 pub mod mcp_client;
 pub mod memory;
 pub mod outside;
@@ -66,6 +71,8 @@ pub mod skills;
 mod telemetry;
 pub mod tools;
 pub mod types;
+#[cfg_attr(not(feature = "web"), path = "without_web.rs")]
+mod web;
 pub mod worktree;
 
 pub use channel::approval::{WaitingSession, answer_question, open_question, waiting_sessions};
@@ -87,6 +94,7 @@ pub use history::repair::repair;
 pub use history::replay::{Replay, ReplayCounts, ReplayDifference, replay, replay_with};
 pub use history::situations::situations;
 pub use hooks::{CallVerdict, GrantedCall};
+#[cfg(feature = "mcp")]
 pub use mcp::{McpChange, McpCheck, McpHandle, McpState};
 pub use rawko_core::agent::{AgentConfig, Permissions};
 pub use rawko_core::approval::{Approval, ApprovalQuestion};

@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rawko_core::TimeSpan;
-use rawko_core::agent::Permissions;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -122,22 +121,6 @@ pub struct McpPermissions {
     /// The hosts that it may reach. Default: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub net: Option<Vec<String>>,
-}
-
-impl McpPermissions {
-    /// What the program may touch, where `global` denies something to all.
-    pub(crate) fn of_program(&self, global: &Permissions) -> Permissions {
-        let denied = global.deny.iter().flatten().chain(self.deny.iter().flatten());
-        Permissions {
-            read: Some(self.read.clone().unwrap_or_else(|| vec![".".to_owned()])),
-            write: Some(self.write.clone().unwrap_or_default()),
-            deny: Some(denied.cloned().collect()),
-            net: Some(self.net.clone().unwrap_or_default()),
-            env: Some(Vec::new()),
-            memory: global.memory,
-            ..Permissions::default()
-        }
-    }
 }
 
 /// A server, and where it is defined.

@@ -83,8 +83,10 @@ pub use hooks::{HookEntry, HookGroup, HookKind, HooksConfig, LoadedHook};
 pub use init::{InitError, Initialised, agent_markdown, init};
 pub use layers::{Origin, Provenance};
 pub use load::{LoadOptions, Loaded, OwnTemplates, load};
+pub(crate) use mcp::check_server;
+#[cfg(feature = "mcp")]
+pub(crate) use mcp::expand;
 pub use mcp::{LoadedServer, McpClient, McpPermissions, McpSection, McpServer};
-pub(crate) use mcp::{check_server, expand};
 pub use model::{
     AgentsSection, ArbiterConfig, BuiltinAgents, CacheConfig, CachePoints, Config, Constraints, CustomTool,
     ExtractorConfig, FormatVersion, MemoryConfig, ProviderConfig, ProviderSection, ProviderType,

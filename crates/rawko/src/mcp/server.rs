@@ -12,7 +12,7 @@ use serde_json::json;
 use super::approval::{ApprovalFile, ServerApproval};
 use super::credentials::CredentialFile;
 use super::live::RunningServer;
-use crate::config::{Loaded, LoadedServer, PluginForm, Scope, expand};
+use crate::config::{Loaded, LoadedServer, McpPermissions, PluginForm, Scope, expand};
 
 /// How to get at a server.
 #[derive(Debug, Clone)]
@@ -128,6 +128,22 @@ impl ConfiguredServer {
     /// Whether the user's configuration says to believe what it says of its tools.
     pub(super) fn is_believed(&self) -> bool {
         self.loaded.config.believe_read_only && self.loaded.scope == Scope::User
+    }
+}
+
+impl McpPermissions {
+    /// What the program may touch, where `global` denies something to all.
+    pub(crate) fn of_program(&self, global: &Permissions) -> Permissions {
+        let denied = global.deny.iter().flatten().chain(self.deny.iter().flatten());
+        Permissions {
+            read: Some(self.read.clone().unwrap_or_else(|| vec![".".to_owned()])),
+            write: Some(self.write.clone().unwrap_or_default()),
+            deny: Some(denied.cloned().collect()),
+            net: Some(self.net.clone().unwrap_or_default()),
+            env: Some(Vec::new()),
+            memory: global.memory,
+            ..Permissions::default()
+        }
     }
 }
 

@@ -307,8 +307,7 @@ impl Rawko {
         let of_collector = telemetry::secrets(builder.environment.as_ref()).into_iter();
         let of_collector = of_collector
             .map(|text| KnownSecret { what: "a key of the telemetry collector".to_owned(), text });
-        let of_servers = self.mcp_servers().into_iter().flat_map(|server| server.secrets());
-        let of_servers = of_servers.map(KnownSecret::of_program);
+        let of_servers = self.secrets_of_servers().map(KnownSecret::of_program);
         let of_outside = self.loaded.agents.values().filter_map(|agent| {
             let variable = agent.config.acp.as_ref()?.key.as_ref()?;
             Some(KnownSecret::of_variable(variable, (builder.environment)(variable)?))

@@ -17,14 +17,16 @@ use rawko_core::setup::{
 };
 use rawko_core::thinking::Thinking;
 use rawko_core::tool::ToolSpec;
-use rawko_provider::{Provider, Script, Scripted, Secret, connect};
+use rawko_provider::{Provider, Script, Scripted, Secret};
 
 use crate::config::{
     Config, Loaded, LoadedAgent, Origin, ProviderType, ResolvedProvider, escape, own_skills, parse_data,
     read_data_file,
 };
 use crate::error::Error;
+use crate::features;
 use crate::hooks::asked_by_session;
+use crate::http;
 
 /// Default limit of one response, in tokens: enough for a file of a thousand lines.
 const DEFAULT_MAX_TOKENS: u32 = 16_384;
@@ -403,7 +405,9 @@ pub(crate) fn provider(
         key.transpose()
     };
     match (known.kind, known.settings()) {
-        (_, Some(settings)) => Ok(connect(settings.with_key(key()?))),
+        // A key does not help where there is no HTTP.
+        (_, Some(settings)) if !features::BUILT.http => http::connect(settings),
+        (_, Some(settings)) => http::connect(settings.with_key(key()?)),
         (ProviderType::Copilot, None) => copilot(&known, key()?, environment, project),
         (_, None) => scripted(loaded, &known, project),
     }

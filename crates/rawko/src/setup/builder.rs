@@ -9,11 +9,11 @@ use rawko_core::agent::Permissions;
 use rawko_core::approval::ApprovalQuestion;
 use rawko_core::attachment::Attachment;
 use rawko_core::models::Price;
+use rawko_core::policy::{WEB_FETCH, WEB_SEARCH};
 use rawko_core::setup::SkillSetup;
 use rawko_core::tool::ToolSpec;
 use rawko_provider::Provider;
 use rawko_tools::{CommandTool, FileTracker, RegistryError, Tool, ToolRegistry, builtin_tools};
-use rawko_web::{WebFetch, WebSearch};
 use serde_json::Value;
 
 use crate::channel::approval::Approver;
@@ -23,6 +23,7 @@ use crate::config::{
     NO_CONFIGURATION, Overrides, Scope, TrustStore,
 };
 use crate::error::Error;
+use crate::features::{self, Features};
 use crate::hooks::{CallGate, CallVerdict, GrantedCall};
 use crate::outside::OutsideAgents;
 use crate::run::decision_cache::DecisionCache;
@@ -30,6 +31,7 @@ use crate::setup::assemble::{Environment, Providers};
 use crate::setup::project_folder::check_project_folder;
 use crate::setup::rawko::Rawko;
 use crate::skills::SkillTool;
+use crate::web;
 
 /// Where a server comes from that no file defines.
 const EMBEDDER: &str = "the embedding program";
@@ -65,6 +67,7 @@ pub struct RawkoBuilder {
     pub(crate) unattended: bool,
     pub(crate) on_call: Option<CallGate>,
     pub(crate) keys_when_called: bool,
+    #[cfg(feature = "mcp")]
     pub(crate) asked_by_servers: Option<rawko_mcp::AskPerson>,
     pub(crate) secrets: Vec<String>,
     pub(crate) secret_variables: Vec<(OsString, OsString)>,
@@ -101,6 +104,7 @@ impl Default for RawkoBuilder {
             unattended: false,
             on_call: None,
             keys_when_called: false,
+            #[cfg(feature = "mcp")]
             asked_by_servers: None,
             secrets: Vec::new(),
             secret_variables: Vec::new(),
@@ -369,19 +373,6 @@ impl RawkoBuilder {
         self
     }
 
-    /// Sets the function that answers what a server of tools wants to know from a person while it works on a call
-    /// (elicitation). Without it, rawko tells the server that the person declines. The future is dropped once the call
-    /// is over.
-    #[must_use]
-    pub fn on_server_question<F, Answer>(mut self, ask: F) -> Self
-    where
-        F: Fn(rawko_mcp::Question) -> Answer + Send + Sync + 'static,
-        Answer: Future<Output = rawko_mcp::Reply> + Send + 'static,
-    {
-        self.asked_by_servers = Some(Arc::new(move |question| Box::pin(ask(question))));
-        self
-    }
-
     /// Adds a secret that must not reach a model, the journal or an event stream. Keys of providers, and
     /// environment variables whose names suggest a secret, are redacted without this.
     #[must_use]
@@ -419,6 +410,8 @@ impl RawkoBuilder {
             let has_own_memories = builder.trust_store.as_ref().is_some_and(own);
             loaded.distrust(&builder.project, builder.user_config_dir.as_deref(), has_own_memories);
         }
+        let fetches = builder.tools.iter().any(|tool| tool.spec().name == WEB_FETCH);
+        Features { web: features::BUILT.web || fetches, ..features::BUILT }.check(&loaded)?;
         loaded.settle_skills();
         loaded.warn_of_outside_agents();
         if let Some(dot_git) = foreign_repository(&builder.project) {
@@ -463,8 +456,8 @@ impl RawkoBuilder {
         let mut known_tools: Vec<&str> = registry.names();
         known_tools.extend(rawko_core::policy::CONTROL_TOOLS);
         known_tools.push(rawko_core::agent::SKILL);
-        // An agent may list it, whether or not a search service is configured.
-        known_tools.push(rawko_core::policy::WEB_SEARCH);
+        // An agent may list them, whether or not a search service is configured. What this program lacks is said later.
+        known_tools.extend([WEB_SEARCH, WEB_FETCH].into_iter().filter(|name| registry.get(name).is_none()));
         let known_providers: Vec<&str> = self.providers.keys().map(String::as_str).collect();
         let options = LoadOptions {
             project_dir: &self.project,
@@ -513,19 +506,12 @@ impl RawkoBuilder {
         let mut registry = ToolRegistry::new();
         let builtin = builtin_tools(tracker);
         let configured = config.tools.iter().filter_map(command_tool);
-        let builtin = builtin.into_iter().chain(self.web_tools(config));
+        let of_web = web::tools(&config.web.search, |name| (self.environment)(name));
+        let builtin = builtin.into_iter().chain(of_web);
         for tool in builtin.chain(self.tools.iter().cloned()).chain(configured) {
             registry.add(tool).map_err(no_such_name)?;
         }
         Ok(registry)
-    }
-
-    /// The tools that reach the web: pages always, and a search where a service is configured.
-    fn web_tools(&self, config: &Config) -> Vec<Arc<dyn Tool>> {
-        let fetch: Arc<dyn Tool> = Arc::new(WebFetch::new());
-        let service = config.web.search.service(|name| (self.environment)(name));
-        let search = service.map(|service| -> Arc<dyn Tool> { Arc::new(WebSearch::new(service)) });
-        std::iter::once(fetch).chain(search).collect()
     }
 }
 

@@ -9,14 +9,14 @@ use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValu
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::concession::Concessions;
 use crate::draft::Events;
-use crate::failure::AttemptFailure;
-use crate::pictures::NamedPicture;
+use crate::http::concession::Concessions;
+use crate::http::failure::AttemptFailure;
+use crate::http::pictures::NamedPicture;
+use crate::http::sse::SseEvent;
 use crate::provider::{ModelInfo, ProviderEvent};
 use crate::secret::Secret;
 use crate::settings::ProviderSettings;
-use crate::sse::SseEvent;
 
 /// A wire format: writes requests and reads answers. Knows nothing of connections.
 pub(crate) trait WireFormat: Send + Sync + 'static {
@@ -216,4 +216,12 @@ pub(crate) fn sensitive(value: &str) -> Result<HeaderValue, reqwest::header::Inv
     let mut value = HeaderValue::from_str(value)?;
     value.set_sensitive(true);
     Ok(value)
+}
+
+impl Secret {
+    /// The key as the value of a header, which is not printed either; `None` if a header cannot hold it.
+    #[must_use]
+    pub fn as_header(&self) -> Option<HeaderValue> {
+        sensitive(self.expose()).ok()
+    }
 }

@@ -1,7 +1,7 @@
 //! Chat Completions (<https://platform.openai.com/docs/api-reference/chat>), `OpenAI`'s and everyone else's.
 //!
 //! Servers differ. [`Dialect`] holds the differences that the host determines; the others are learnt from refusals
-//! ([`crate::concession`]).
+//! ([`crate::http::concession`]).
 
 mod decode;
 mod encode;
@@ -13,10 +13,10 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, InvalidHeaderValue};
 use serde_json::{Map, Value};
 
-use crate::concession::{Concession, Concessions};
+use crate::http::concession::{Concession, Concessions};
+use crate::http::wire::{WireFormat, bearer_headers};
 use crate::secret::Secret;
 use crate::settings::ProviderSettings;
-use crate::wire::{WireFormat, bearer_headers};
 
 /// The vendor of the server, where that makes a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,6 +2,9 @@
 
 use rawko_core::error::ErrorCode;
 
+/// What the message of an `authentication_failed` begins with where the key is right and the account has no money left.
+pub const NO_CREDIT: &str = "the account's credit is used up";
+
 /// Phrases for a conversation that is too long, in lower case.
 const TOO_LONG: &[&str] = &[
     "context_length_exceeded",
@@ -90,6 +93,13 @@ const NOT_READ: &[&str] = &[
     "image input is not supported",
 ];
 
+/// The error code of an unsuccessful response: by its HTTP status, the type that the server gives the error, and its
+/// message. For providers that get responses by other means than HTTP.
+#[must_use]
+pub fn error_code(status: Option<u16>, kind: &str, message: &str) -> ErrorCode {
+    classify(status, &kind.to_lowercase(), &message.to_lowercase()).0
+}
+
 /// Whether a 500 is about the request. The same phrases about a response mean a failure of the server, which
 /// another try may not meet (<https://github.com/JamePeng/llama-cpp-python/issues/113>).
 fn is_not_read(message: &str) -> bool {
@@ -97,11 +107,11 @@ fn is_not_read(message: &str) -> bool {
 }
 
 /// Whether the account has no money left.
-pub(super) fn is_about_money(status: Option<u16>, kind: &str, message: &str) -> bool {
+pub(crate) fn is_about_money(status: Option<u16>, kind: &str, message: &str) -> bool {
     status == Some(402) || NO_MONEY.iter().any(|p| kind.contains(p) || message.contains(p))
 }
 
-pub(super) fn classify(status: Option<u16>, kind: &str, message: &str) -> (ErrorCode, bool) {
+pub(crate) fn classify(status: Option<u16>, kind: &str, message: &str) -> (ErrorCode, bool) {
     use ErrorCode as E;
     let says = |phrases: &[&str]| phrases.iter().any(|p| kind.contains(p) || message.contains(p));
     let of_model = message.contains("model")

@@ -17,10 +17,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use crate::concession::{Concession, Concessions};
-use crate::pictures::NamedPicture;
-use crate::schema::accepted;
-use crate::wire::HeadWriter;
+use crate::http::concession::{Concession, Concessions};
+use crate::http::pictures::NamedPicture;
+use crate::http::schema::accepted;
+use crate::http::wire::HeadWriter;
 
 /// A cache breakpoint.
 #[derive(Debug, Clone, Copy, Serialize)]

@@ -13,10 +13,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Dialect;
-use crate::concession::{Concession, Concessions};
-use crate::ids::IdForm;
-use crate::schema::accepted;
-use crate::wire::HeadWriter;
+use crate::http::concession::{Concession, Concessions};
+use crate::http::ids::IdForm;
+use crate::http::schema::accepted;
+use crate::http::wire::HeadWriter;
 
 /// Sent between tool results and the user's next text, for servers that refuse `user` directly after `tool`
 /// ([`Concession::AssistantAfterTool`]). The alternative, to append the user's text to the last tool message, would make

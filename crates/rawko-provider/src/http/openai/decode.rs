@@ -12,10 +12,10 @@ use rawko_core::usage::Usage;
 use serde_json::Value;
 
 use crate::draft::{Events, MessageDraft};
-use crate::failure::AttemptFailure;
+use crate::http::failure::AttemptFailure;
+use crate::http::sse::SseEvent;
+use crate::http::wire::{self, DecodeProgress, ResponseDecoder, parse_event};
 use crate::provider::ProviderEvent;
-use crate::sse::SseEvent;
-use crate::wire::{self, DecodeProgress, ResponseDecoder, parse_event};
 
 /// Positions of the blocks in the message.
 const THINKING: u64 = 0;

@@ -14,10 +14,10 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::ResponsesWire;
-use crate::concession::{Concession, Concessions};
-use crate::ids::{IdForm, digest};
-use crate::schema::accepted;
-use crate::wire::HeadWriter;
+use crate::http::concession::{Concession, Concessions};
+use crate::http::ids::{IdForm, digest};
+use crate::http::schema::accepted;
+use crate::http::wire::HeadWriter;
 
 /// The fewest tokens of an answer that may be asked for (`CreateResponseBody` in
 /// <https://github.com/openresponses/openresponses/blob/main/schema/responses.tsp>).

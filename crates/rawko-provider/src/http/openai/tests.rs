@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::*;
 use crate::draft::Events;
+use crate::http::sse::SseEvent;
+use crate::http::wire::ResponseDecoder as _;
 use crate::provider::ProviderEvent;
-use crate::sse::SseEvent;
-use crate::wire::ResponseDecoder as _;
 
 fn request(model: &str, purpose: Purpose, extra: Value) -> ModelRequest {
     let tool = json!({"name": "decide", "description": "d", "inputSchema": {}, "access": "read_only"});

@@ -11,10 +11,8 @@ mod refusal;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::io::Cursor;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use base64::Engine as _;
 use rawko_core::message::{Content, Image, Message};
 use rawko_core::text::truncate;
 
@@ -295,11 +293,19 @@ impl PictureInfo {
 }
 
 /// Pixels of the longer side.
+#[cfg(feature = "pictures")]
 fn longer_side(image: &Image) -> Option<u32> {
+    use base64::Engine as _;
     let bytes = base64::engine::general_purpose::STANDARD.decode(&image.data).ok()?;
-    let reader = image::ImageReader::new(Cursor::new(bytes)).with_guessed_format().ok()?;
+    let reader = image::ImageReader::new(std::io::Cursor::new(bytes)).with_guessed_format().ok()?;
     let (width, height) = reader.into_dimensions().ok()?;
     Some(width.max(height))
+}
+
+/// It is not known: the server says whether the picture is too large.
+#[cfg(not(feature = "pictures"))]
+fn longer_side(_: &Image) -> Option<u32> {
+    None
 }
 
 #[cfg(test)]

@@ -8,13 +8,10 @@ use rawko_core::text::truncate;
 use serde_json::Value;
 
 use super::AttemptFailure;
-use super::classify::{classify, is_about_money};
+use crate::classify::{NO_CREDIT, classify, is_about_money};
 
 /// The most characters of a server's message.
 pub(super) const MAX_MESSAGE: usize = 2_000;
-
-/// What the message of an `authentication_failed` begins with where the key is right and the account has no money left.
-pub const NO_CREDIT: &str = "the account's credit is used up";
 
 /// An error as the server describes it.
 pub(super) struct ErrorBody {

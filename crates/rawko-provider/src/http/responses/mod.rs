@@ -16,10 +16,10 @@ use reqwest::Url;
 use reqwest::header::{HeaderMap, InvalidHeaderValue};
 use serde_json::Value;
 
-use crate::concession::{Concession, Concessions};
+use crate::http::concession::{Concession, Concessions};
+use crate::http::wire::{WireFormat, bearer_headers};
 use crate::secret::Secret;
 use crate::settings::ProviderSettings;
-use crate::wire::{WireFormat, bearer_headers};
 
 /// The wire format of the Responses API.
 pub(crate) struct ResponsesWire {

@@ -1,7 +1,7 @@
 //! One conversation with a provider over HTTP.
 //!
 //! Owns the bytes of the conversation and the state of its pictures, and decides what a request leaves out after a
-//! refusal. [`crate::call`] runs a single request.
+//! refusal. [`crate::http::call`] runs a single request.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use rawko_core::request::{ModelRequest, ToolChoice};
 use rawko_core::tool::ToolSpec;
 use serde_json::{Map, Value};
 
-use crate::call::{HttpCall, Released};
-use crate::concession::Concessions;
-use crate::encoded::{EncodedConversation, RequestBody};
-use crate::failure::AttemptFailure;
-use crate::pictures::ConversationPictures;
+use crate::http::call::{HttpCall, Released};
+use crate::http::concession::Concessions;
+use crate::http::encoded::{EncodedConversation, RequestBody};
+use crate::http::failure::AttemptFailure;
+use crate::http::pictures::ConversationPictures;
+use crate::http::service::ModelService;
+use crate::http::wire::WireFormat;
 use crate::provider::{EventStream, ProviderSession};
-use crate::service::ModelService;
-use crate::wire::WireFormat;
 
 /// One conversation with a provider over HTTP.
 pub(crate) struct HttpSession<W> {

@@ -1,9 +1,8 @@
 //! Turns a failed request into an [`ErrorInfo`], and decides whether another attempt may help.
 //!
-//! [`error_body`] reads what the server wrote, [`classify`] finds the error code, and [`retry_after`] reads how long the
-//! server asks to wait. The retry policy decides when and how often to try again.
+//! [`error_body`] reads what the server wrote, [`crate::classify`] finds the error code, and [`retry_after`] reads how long
+//! the server asks to wait. The retry policy decides when and how often to try again.
 
-mod classify;
 mod error_body;
 mod retry_after;
 
@@ -14,16 +13,8 @@ use rawko_core::text::truncate;
 use reqwest::header::HeaderMap;
 use serde_json::Value;
 
-pub use error_body::NO_CREDIT;
 use error_body::{ErrorBody, body_text};
 use retry_after::retry_after_ms;
-
-/// The error code of an unsuccessful response: by its HTTP status, the type that the server gives the error, and its
-/// message. For providers that get responses by other means than HTTP.
-#[must_use]
-pub fn error_code(status: Option<u16>, kind: &str, message: &str) -> ErrorCode {
-    classify::classify(status, &kind.to_lowercase(), &message.to_lowercase()).0
-}
 
 /// A failed attempt.
 #[derive(Debug, Clone, PartialEq)]

@@ -11,16 +11,16 @@ use reqwest::header::HeaderMap;
 use reqwest::{Client, Url};
 use serde_json::Value;
 
-use crate::call::read_bounded;
-use crate::concession::LearntConcessions;
-use crate::failure::AttemptFailure;
 use crate::http;
-use crate::pictures::LearntPictureLimits;
+use crate::http::call::read_bounded;
+use crate::http::concession::LearntConcessions;
+use crate::http::failure::AttemptFailure;
+use crate::http::pictures::LearntPictureLimits;
+use crate::http::session::HttpSession;
+use crate::http::wire::WireFormat;
 use crate::provider::{ModelInfo, ModelList, Provider, ProviderSession};
 use crate::secret::{REDACTED, Secret, without};
-use crate::session::HttpSession;
 use crate::settings::ProviderSettings;
-use crate::wire::WireFormat;
 
 /// The provider of models over the wire format `W`.
 pub(crate) struct HttpProvider<W>(Arc<ModelService<W>>);

@@ -13,11 +13,11 @@ use rawko_core::request::{ModelRequest, ToolChoice};
 use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, InvalidHeaderValue};
 use serde_json::Value;
 
-use crate::concession::{Concession, Concessions};
-use crate::pictures::NamedPicture;
+use crate::http::concession::{Concession, Concessions};
+use crate::http::pictures::NamedPicture;
+use crate::http::wire::{WireFormat, sensitive};
 use crate::secret::Secret;
 use crate::settings::ProviderSettings;
-use crate::wire::{WireFormat, sensitive};
 
 /// The wire format of the Messages API.
 pub(crate) struct ClaudeWire;

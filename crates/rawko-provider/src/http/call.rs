@@ -23,12 +23,12 @@ use reqwest::Response;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::draft::Events;
-use crate::failure::AttemptFailure;
+use crate::http::failure::AttemptFailure;
+use crate::http::session::HttpSession;
+use crate::http::sse::{MAX_EVENT, SseDecoder};
+use crate::http::unzip::{Unzip, unzipped};
+use crate::http::wire::{DecodeProgress, ResponseDecoder as _, WireFormat};
 use crate::provider::ProviderEvent;
-use crate::session::HttpSession;
-use crate::sse::{MAX_EVENT, SseDecoder};
-use crate::unzip::{Unzip, unzipped};
-use crate::wire::{DecodeProgress, ResponseDecoder as _, WireFormat};
 
 /// The most bytes read of an error's body.
 const MAX_ERROR_BODY: usize = 64 * 1024;
@@ -336,7 +336,7 @@ impl<W: WireFormat> ResponseReader<W> {
 
     fn take_events(
         &mut self,
-        events: &[crate::sse::SseEvent],
+        events: &[crate::http::sse::SseEvent],
         out: &mut Events,
     ) -> Result<DecodeProgress, AttemptFailure> {
         for event in events {

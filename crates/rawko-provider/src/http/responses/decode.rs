@@ -15,10 +15,10 @@ use rawko_core::usage::Usage;
 use serde_json::{Map, Value, json};
 
 use crate::draft::{Events, MessageDraft};
-use crate::failure::AttemptFailure;
+use crate::http::failure::AttemptFailure;
+use crate::http::sse::SseEvent;
+use crate::http::wire::{self, DecodeProgress, ResponseDecoder, parse_event};
 use crate::provider::ProviderEvent;
-use crate::sse::SseEvent;
-use crate::wire::{self, DecodeProgress, ResponseDecoder, parse_event};
 
 /// The events that carry an answer; the data of others is not parsed.
 const KNOWN: &[&str] = &[
