@@ -103,9 +103,9 @@ impl PluginHooks<'_> {
         self.asked
             .extend(asked.into_iter().map(|hook| LoadedHook { plugin: Some(self.place.clone()), ..hook }));
         for (event, groups) in good {
-            match (groups, self.by_event.entry(event).or_insert_with(|| Value::Array(Vec::new()))) {
-                (Value::Array(groups), Value::Array(known)) => known.extend(groups),
-                _ => {}
+            let known = self.by_event.entry(event).or_insert_with(|| Value::Array(Vec::new()));
+            if let (Value::Array(groups), Value::Array(known)) = (groups, known) {
+                known.extend(groups);
             }
         }
     }
