@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-INSPECT=(inspect-ai==0.3.285 inspect-evals==0.26.0 anthropic==2.14.0 swebench==5.0.2 hatchling==1.27.0 pytest==9.2.0)
+INSPECT=(inspect-ai==0.3.285 inspect-evals==0.26.0 inspect-swe==0.2.72 anthropic==2.14.0 swebench==5.0.2 hatchling==1.27.0 pytest==9.2.0)
 HARBOR=(harbor==0.26.0 agent-client-protocol==0.12.1 hatchling==1.27.0 pytest==9.2.0)
 
 work=$(mktemp -d)
@@ -18,7 +18,8 @@ cleanup() {
 trap cleanup EXIT
 
 if [ -z "${RAWKO_BINARY:-}" ]; then
-  cargo build --quiet --locked --bin rawko
+  # With `rawko acp`, by the command of test-acp.sh.
+  cargo build --quiet --locked -p rawko-acp -p rawko-cli --features rawko-cli/acp --bin rawko
   RAWKO_BINARY="${CARGO_TARGET_DIR:-$PWD/target}/debug/rawko"
 fi
 export RAWKO_BINARY PYTHONDONTWRITEBYTECODE=1

@@ -25,7 +25,8 @@ SOLVED = [
 
 
 @pytest.mark.skipif(
-    subprocess.run([BINARY, "acp", "--help"], capture_output=True).returncode != 0, reason="this rawko has no command acp"
+    subprocess.run([BINARY, "acp"], stdin=subprocess.DEVNULL, capture_output=True).returncode != 0,
+    reason="this rawko was built without the feature acp",
 )
 def test_a_task_is_carried_out_over_acp(tmp_path):
     settings, project, logs = tmp_path / "home/.config/rawko", tmp_path / "project", tmp_path / "logs"

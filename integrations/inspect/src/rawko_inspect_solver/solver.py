@@ -4,16 +4,15 @@ rawko brings its own tools, permissions and checks. Inspect brings the task, the
 """
 
 import json
-from pathlib import Path
 from typing import Any
 
 from inspect_ai.agent import Agent, AgentState, agent, sandbox_agent_bridge
 from inspect_ai.util import sandbox, store
 
+from rawko_inspect_solver.installation import install
+
 # Ends that say something about the work: done, failed, stopped by a limit. Others say that the run could not be made.
 ENDS = (0, 1, 3)
-# Outside of the project, so that the rules are the user's and need no trust.
-PLACE = "/tmp/rawko-solver"
 
 
 @agent
@@ -37,18 +36,8 @@ def rawko(
     """
 
     async def execute(state: AgentState) -> AgentState:
-        # The model is Inspect's; "inspect" is the name that the bridge knows it by, and the key reaches nobody.
-        env = {"RAWKO_PROVIDER": "claude", "RAWKO_MODEL": "inspect", "ANTHROPIC_API_KEY": "inspect"}
-        env["ANTHROPIC_BASE_URL"] = f"http://127.0.0.1:{port}"
-        if config is not None:
-            await sandbox().write_file(f"{PLACE}/rawko/config.yaml", json.dumps(config))
-            env["XDG_CONFIG_HOME"] = PLACE
         task = "\n\n".join(message.text for message in state.messages if message.role == "user")
-        program = binary
-        if copy is not None:
-            program = f"{PLACE}/rawko-program"
-            await sandbox().write_file(program, Path(copy).read_bytes())
-            await sandbox().exec(["chmod", "755", program])
+        program, env = await install(sandbox(), binary, copy, config, port)
         command = [program, "run", "--output", "json", *(options or []), "-"]
         async with sandbox_agent_bridge(state, port=port) as bridge:
             ended = await sandbox().exec(command, input=task, cwd=cwd, env=env)
