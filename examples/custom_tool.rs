@@ -54,18 +54,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         { "for": "analyst", "tools": [{ "name": "Report", "input": { "outcome": "success", "summary": "42 users" } }] },
         { "for": "evaluate", "decision": { "decision": "COMPLETE", "summary": "42 users", "reason": "counted" } },
     ]))?;
-    // An agent has to be allowed to use the tool.
-    let project = tempfile::tempdir()?;
-    let agents = project.path().join(".rawko/agents");
-    std::fs::create_dir_all(&agents)?;
-    std::fs::write(
-        agents.join("analyst.yaml"),
-        "name: analyst\nsystemPrompt: You answer questions about the database.\ntools: { allowed: [CountRows] }\n",
-    )?;
     let rawko = Rawko::builder()
-        .project(project.path())
+        .project(".")
         .provider(Arc::new(Scripted::new(script)))
         .tool(Arc::new(CountRows::new()))
+        // An agent has to be allowed to use the tool.
+        .agent("name: analyst\nsystemPrompt: You answer questions about the database.\ntools: { allowed: [CountRows] }\n")
         .build()?;
 
     let mut run = rawko.run("How many users are there?")?;

@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 # It writes beside the manifest of each member: in a copy of what is committed.
 git archive HEAD | tar -x -C "$work"
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) cargo cyclonedx --quiet --manifest-path "$work/crates/rawko-cli/Cargo.toml" \
-  --features copilot --target "$target" --format xml --spec-version 1.5
+  --features copilot,acp --target "$target" --format xml --spec-version 1.5
 mkdir -p "$(dirname "$out")"
 # It names no folder of a user.
 sed "s|path+file://$work/|path+file:///|g" "$work/crates/rawko-cli/rawko-cli.cdx.xml" >"$out"

@@ -38,18 +38,20 @@ for _ in $(seq 300); do
 done
 read -r grpc http <"$work/ports" || { cat "$work/receiver.log" && exit 1; }
 
-# demo PROTOCOL PORT: a run that is sent; its project is kept.
+# demo TEAM PROTOCOL PORT [VARIABLE=VALUE]: a run that is sent; its project is kept.
 demo() {
-  env -i PATH="$PATH" HOME="$work" TMPDIR="$work" OTEL_SERVICE_NAME=rawko-demo OTEL_EXPORTER_OTLP_HEADERS=x-team=a \
+  local team="$1" && shift
+  env -i PATH="$PATH" HOME="$work" TMPDIR="$work" OTEL_SERVICE_NAME=rawko-demo OTEL_EXPORTER_OTLP_HEADERS="x-team=$team" "${@:3}" \
     OTEL_EXPORTER_OTLP_PROTOCOL="$1" OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:$2" \
     "$binary" demo --json --keep >"$work/demo.json" 2>"$work/demo.err" || { cat "$work/demo.err" && exit 1; }
   if grep -q telemetry: "$work/demo.err"; then cat "$work/demo.err" && exit 1; fi
 }
 
-demo http/protobuf "$http"
-demo http/json "$http"
-demo grpc "$grpc"
-"$place/bin/python" scripts/check_telemetry.py "$work/taken" http/protobuf http/json grpc
+demo older http/json "$http" OTEL_SEMCONV_STABILITY_OPT_IN=gen_ai/1.42.0
+demo a http/protobuf "$http"
+demo a http/json "$http"
+demo a grpc "$grpc"
+"$place/bin/python" scripts/check_telemetry.py "$work/taken" http/json=older http/protobuf=a http/json=a grpc=a
 
 project=$("$place/bin/python" -c 'import json, sys; print(json.load(open(sys.argv[1]))["folder"])' "$work/demo.json")
 env -i PATH="$PATH" HOME="$work" "$binary" --cwd "$project" sessions export --format atif >"$work/session.json"

@@ -10,9 +10,9 @@ use rawko_core::text::truncate;
 
 use crate::command_words;
 use crate::commands::{
-    agents, approve, arbiter, cancel, completions, config, continuing, demo, diff, doctor, explain, fleet,
-    fork, init, inspect, machine, man, mcp, memory, providers, replay, resume, rewind, run, sessions, skills,
-    steer, tools, trust, usage, watch,
+    acp, agents, approve, arbiter, cancel, completions, config, continuing, demo, diff, doctor, explain,
+    fleet, fork, init, inspect, machine, man, mcp, memory, plugins, providers, replay, resume, rewind, run,
+    sessions, skills, steer, tools, trust, usage, watch,
 };
 use crate::failure::Failure;
 use crate::foreign;
@@ -99,6 +99,9 @@ pub(crate) enum Command {
     /// List, show and check the skills
     #[command(subcommand)]
     Skills(skills::SkillsCommand),
+    /// Add, list, check and remove plug-ins: skills, agents, servers and hooks in one folder
+    #[command(subcommand)]
+    Plugins(plugins::PluginsCommand),
     /// Show and check the configuration, and where each value comes from
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -127,6 +130,9 @@ pub(crate) enum Command {
     /// Work for a fleet: take steps of tasks from its queues
     #[command(hide = !cfg!(feature = "fleet"))]
     Worker(fleet::WorkerArgs),
+    /// Serve an editor as its agent, by the Agent Client Protocol on standard input and output
+    #[command(hide = !cfg!(feature = "acp"))]
+    Acp(acp::AcpArgs),
     /// Evaluate the arbiter on labelled situations
     #[command(subcommand)]
     Arbiter(arbiter::ArbiterCommand),

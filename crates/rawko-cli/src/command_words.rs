@@ -98,7 +98,7 @@ const OTHERS: &[Others] = &[
         names: "plugin plugins extension extensions hooks",
         then: "list install uninstall add remove update enable disable link",
         of_provider: false,
-        meant: "`rawko skills list` and `rawko mcp list` show what agents have besides their tools",
+        meant: "`rawko plugins list`, `rawko skills list` and `rawko mcp list` show what agents have besides their tools",
     },
     Others {
         names: "serve web tui attach acp app-server mcp-server daemon ui gui",

@@ -99,6 +99,11 @@ impl ConfigArgs {
         let Self { values, permissions } = self;
         values.builder(workspace).permissions(permissions.permissions())
     }
+
+    /// The values that override the configuration, and a builder without them.
+    pub(crate) fn apart(self, workspace: &Workspace) -> (OverrideArgs, RawkoBuilder) {
+        (self.values, workspace.builder().permissions(self.permissions.permissions()))
+    }
 }
 
 impl ConfigArgs {

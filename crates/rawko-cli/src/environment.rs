@@ -3,9 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-#[cfg(feature = "fleet")]
-use rawko::config::user_data_dir;
-use rawko::config::{user_cache_dir, user_config_dir, user_state_dir};
+use rawko::config::{user_cache_dir, user_config_dir, user_data_dir, user_state_dir};
 
 /// The environment as it was at the start.
 #[derive(Clone, Copy)]
@@ -60,8 +58,7 @@ impl ProcessEnv {
         user_config_dir(&|name| self.var(name))
     }
 
-    /// `$XDG_DATA_HOME/rawko`, which holds the store of fleets.
-    #[cfg(feature = "fleet")]
+    /// `$XDG_DATA_HOME/rawko`, which holds plug-ins and the store of fleets.
     pub(crate) fn data_dir(self) -> Option<PathBuf> {
         user_data_dir(&|name| self.var(name))
     }

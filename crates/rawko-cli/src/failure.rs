@@ -84,6 +84,14 @@ impl Failure {
         }
     }
 
+    /// What to try.
+    pub(crate) fn hint(&self) -> Option<&str> {
+        match self {
+            Self::Report(report) => report.hint.as_deref(),
+            Self::PipeClosed => None,
+        }
+    }
+
     /// Writes the report to standard error.
     pub(crate) fn report(&self, console: &Console) {
         let Self::Report(report) = self else { return };
@@ -194,6 +202,11 @@ impl From<rawko::Error> for Failure {
                 .with_hint(format!("wait until they have ended, then: rawko resume {session}")),
             E::Busy { .. } => Self::new(Exit::Failed, message)
                 .with_hint("wait for its end, work in a tree of its own with --worktree, or in the same files with --anyway"),
+            E::Suspended { session } => {
+                Self::new(Exit::Failed, message).with_hint(format!("to go on with it: rawko resume {session}"))
+            }
+            E::Panicked { .. } => Self::new(Exit::Failed, message)
+                .with_hint("this is a fault of rawko; to go on with the session: rawko resume"),
             E::Interrupted => Self::new(Exit::Failed, message),
             // An error of a newer SDK, for which this version has no hint.
             _ => Self::new(Exit::Failed, message),

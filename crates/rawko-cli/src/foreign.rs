@@ -184,9 +184,14 @@ const OPTIONS: &[Foreign] = &[
         instead: "rawko --plain \"fix the failing test\"",
     },
     Foreign {
-        typed: "--serve --server --web --gui --browser --port --hostname --acp --experimental-acp --ide",
+        typed: "--serve --server --web --gui --browser --port --hostname --ide",
         meant: "sessions are shown in a browser",
         instead: "rawko inspect",
+    },
+    Foreign {
+        typed: "--acp --experimental-acp",
+        meant: "an editor starts a command of its own",
+        instead: "rawko acp",
     },
     Foreign {
         typed: "--ephemeral --no-session --no-session-persistence --new --new-session --clear",
@@ -205,7 +210,7 @@ const SUBCOMMANDS: &[(&str, Foreign)] = &[
     (
         "mcp",
         Foreign {
-            typed: "add add-json add-from-claude-desktop remove rm get edit enable disable reset-project-choices serve",
+            typed: "add add-json add-from-claude-desktop remove rm get edit enable disable reset-project-choices",
             meant: "servers of tools are in .mcp.json or under `mcp` in .rawko/config.yaml, and are changed there; to see which \
                     are there",
             instead: "rawko mcp list",

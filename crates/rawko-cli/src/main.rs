@@ -48,9 +48,9 @@ use clap::{CommandFactory as _, Parser as _};
 
 use crate::arguments::{Cli, Command};
 use crate::commands::{
-    agents, approve, arbiter, cancel, completions, config, continuing, demo as demo_command, diff, doctor,
-    explain, fleet, fork, init, inspect, machine, man, mcp, memory, providers, replay, resume, rewind, run,
-    sessions, skills, steer, tools, trust, usage, watch as watch_command,
+    acp, agents, approve, arbiter, cancel, completions, config, continuing, demo as demo_command, diff,
+    doctor, explain, fleet, fork, init, inspect, machine, man, mcp, memory, plugins, providers, replay,
+    resume, rewind, run, sessions, skills, steer, tools, trust, usage, watch as watch_command,
 };
 use crate::console::{ColorChoice, Console};
 use crate::environment::ProcessEnv;
@@ -120,6 +120,7 @@ fn carry_out(
         Command::Trust(arguments) => trust::run(&workspace, &arguments),
         Command::Agents(action) => agents::run(&workspace, &action),
         Command::Skills(action) => skills::run(&workspace, &action),
+        Command::Plugins(action) => plugins::run(&workspace, &action),
         Command::Config(action) => config::run(&workspace, &action),
         Command::Sessions(action) => sessions::run(&workspace, &action),
         Command::Usage(arguments) => usage::run(&workspace, &arguments),
@@ -130,6 +131,7 @@ fn carry_out(
         Command::Submit(arguments) => fleet::submit(&workspace, arguments),
         Command::Fleet(action) => fleet::run(&workspace, action),
         Command::Worker(arguments) => fleet::worker(&workspace, arguments),
+        Command::Acp(arguments) => acp::run(&workspace, arguments),
         Command::Arbiter(action) => arbiter::run(&workspace, &action),
         Command::Machine(action) => machine::run(&workspace, &action),
         Command::Completions(arguments) => completions::run(&workspace, &arguments),

@@ -15,8 +15,8 @@ pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Res
     run_on(&mut Builder::new_current_thread(), work)
 }
 
-/// The same with several threads, for a worker that does many things at once.
-#[cfg(feature = "fleet")]
+/// The same with several threads, for what does many things at once: a worker, and an agent of an editor.
+#[cfg(any(feature = "fleet", feature = "acp"))]
 pub(crate) fn block_on_threads<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     run_on(&mut Builder::new_multi_thread(), work)
 }

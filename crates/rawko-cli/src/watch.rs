@@ -11,6 +11,7 @@ use std::time::Duration;
 use rawko::{Run, RunControl, RunEvent, RunEvents, TelemetryEnd};
 use rawko_core::session::Outcome;
 use rawko_core::{ErrorCode, ErrorInfo};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::console::Console;
@@ -23,6 +24,9 @@ use crate::signals::{StopSignals, SuspendSignal, stop_here};
 
 /// How often a reporter may redraw while nothing happens.
 const FRAME: Duration = Duration::from_millis(80);
+
+/// How often the output is looked at for a reader that has gone while nothing is written.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// How long the last spans of a run may take.
 const LAST_SPANS: Duration = Duration::from_secs(2);
@@ -145,8 +149,15 @@ fn narrate(
     let work = async move {
         let mut frames = tokio::time::interval(FRAME);
         frames.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        let mut looks = tokio::time::interval(LOOK);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         let animated = reporter.is_animated();
         let (mut last, mut unwritten, mut writable, mut open) = (None, None, true, true);
+        let stop = || {
+            if let Some(control) = &stop_if_gone {
+                control.cancel("the reader of the output is gone");
+            }
+        };
         loop {
             tokio::select! {
                 biased;
@@ -167,14 +178,19 @@ fn narrate(
                 },
                 // Before the events, of which there may be more than can ever be drawn.
                 _ = frames.tick(), if animated && writable => writable = reporter.tick().is_ok(),
+                // A model may think for minutes before the next event shows that nobody reads it.
+                _ = looks.tick(), if stop_if_gone.is_some() && writable => {
+                    if reader_is_gone() {
+                        writable = false;
+                        stop();
+                    }
+                }
                 event = events.next() => {
                     let Some(event) = event else { break };
                     if writable && let Err(error) = reporter.event(&event) {
                         writable = false;
                         unwritten = Some(error);
-                        if let Some(control) = &stop_if_gone {
-                            control.cancel("the reader of the output is gone");
-                        }
+                        stop();
                     }
                     if matches!(event, RunEvent::SessionFinished { .. }) {
                         last = Some(event);
@@ -191,4 +207,13 @@ fn narrate(
         .spawn(move || runtime.block_on(work))
         .map_err(|error| no_runtime(&error))?;
     Ok((sender, handle))
+}
+
+/// Whether a write to standard output would find no reader.
+fn reader_is_gone() -> bool {
+    let output = io::stdout();
+    let mut fds = [PollFd::new(&output, PollFlags::empty())];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut fds, Some(&now)), Ok(ready) if ready > 0)
+        && fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
 }

@@ -42,6 +42,19 @@ impl Workspace {
         Self { console, keyboard: Keyboard::default(), environment, folder, is_named, config }
     }
 
+    /// The same in another folder, which a client names.
+    #[cfg(feature = "acp")]
+    pub(crate) fn at(&self, folder: &Path) -> Self {
+        Self {
+            console: self.console,
+            keyboard: Keyboard::default(),
+            environment: self.environment,
+            folder: folder.to_owned(),
+            is_named: false,
+            config: self.config.clone(),
+        }
+    }
+
     /// The project that the folder belongs to: the nearest ancestor with a `.rawko`, up to the root of the repository, or
     /// else that root, or else the folder itself. A home folder counts only if it is [configured as a project](TooWide):
     /// neither sessions of an earlier run nor dotfiles kept in git make everything below it part of a project.
@@ -227,6 +240,10 @@ pub(crate) fn builder_of(environment: ProcessEnv) -> RawkoBuilder {
     let mut builder = Rawko::builder()
         .env(move |name| environment.var(name))
         .secret_variables(environment.secrets().iter().cloned());
+    #[cfg(feature = "acp")]
+    {
+        builder = builder.outside_agents(std::sync::Arc::new(rawko_acp::AcpAgents));
+    }
     if let Some(directory) = environment.config_dir() {
         builder = builder.user_config_dir(directory);
     }

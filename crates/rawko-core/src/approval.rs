@@ -19,7 +19,7 @@ pub const DEFAULT_ASK_MS: u64 = 600_000;
 pub const APPROVED: &str = "approved by the user";
 
 /// A question to a person: may this agent make this call?
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalQuestion {
     /// Names this question: a digest of the session's number for it, the agent, the call and what it needs, in hexadecimal.

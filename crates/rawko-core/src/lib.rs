@@ -13,6 +13,7 @@ pub mod cost;
 mod effect_id;
 pub mod error;
 pub mod facts;
+pub mod hook;
 pub mod hosted;
 pub mod integrity;
 mod lost_work;

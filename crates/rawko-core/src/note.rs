@@ -3,6 +3,7 @@
 //!
 //! Notes are projections of events, so a live run and a replay give the same ones. Nothing is decided by them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -23,7 +24,7 @@ use crate::user_override::Override;
 const BY_PROVIDER: &str = "run by the provider";
 
 /// One reported fact. In JSON, `type` is in snake_case and all other names are in camelCase.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 pub enum Note {
     /// The machine went from one state to another.
@@ -193,6 +194,36 @@ pub enum Note {
 }
 
 impl Note {
+    /// Whether the journal keeps it for people who read it, although its events lead to it.
+    #[must_use]
+    pub fn must_be_readable(&self) -> bool {
+        match self {
+            Self::DecisionMade(_)
+            | Self::Warned { .. }
+            | Self::StateChanged { .. }
+            | Self::CheckpointTaken { .. }
+            | Self::VerificationFinished { .. }
+            | Self::ConversationCompacted { .. }
+            | Self::Steered { .. }
+            | Self::RunPaused
+            | Self::RunUnpaused { .. }
+            | Self::ApprovalAnswered { .. }
+            // A judgement stays, whatever a later rawko would make of it.
+            | Self::MemoriesUsed { .. } => true,
+            Self::ToolCalled { allowed, .. } => !allowed,
+            Self::AgentStarted { .. }
+            | Self::VerificationStarted { .. }
+            | Self::MemoriesRecalled { .. }
+            | Self::MemoryKept { .. }
+            | Self::ToolFinished { .. }
+            // Its effect holds the question.
+            | Self::ApprovalRequested(_)
+            | Self::CachePrefixChanged { .. }
+            | Self::PlanUpdated { .. }
+            | Self::TokensUsed { .. } => false,
+        }
+    }
+
     /// The calls that a provider ran itself for `message`, and their results.
     pub(crate) fn of_hosted_calls(agent: &str, message: &Message) -> Vec<Self> {
         let mut notes = Vec::new();
@@ -214,7 +245,7 @@ impl Note {
 
 /// The first part of a request that differs from the agent's last one, in the order in which caches go
 /// (`docs/providers.md`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PrefixChange {
     /// Another model or provider is asked, or with other settings.
@@ -232,7 +263,7 @@ pub enum PrefixChange {
 }
 
 /// A decision with everything that explains it (`docs/arbiter.md`).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DecisionRecord {
     /// The question that the decision answers.
@@ -266,7 +297,7 @@ pub struct DecisionRecord {
 }
 
 /// Which question a decision answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionPoint {
     /// Which agent works next.
@@ -276,7 +307,7 @@ pub enum DecisionPoint {
 }
 
 /// Where a decision came from (`docs/arbiter.md`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum DecisionSource {
     /// The arbiter's model.

@@ -1,8 +1,9 @@
 //! The setup of a run, fixed at its start: agents, models, limits, tools. The first event of the journal contains all
 //! of it, so that the state can be folded from the events alone.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use crate::agent::SkillSetup;
@@ -10,10 +11,11 @@ use crate::agent::{AgentConfig, Permissions};
 use crate::arbiter::Templates;
 use crate::attachment::Attachment;
 use crate::cost::Price;
+use crate::hook::HookEvent;
 use crate::hosted::HostedSearch;
 use crate::integrity::ChangedChecks;
 use crate::policy::{WEB_SEARCH, entry_covers, is_of_use, offered_tools, tool_permission};
-use crate::tool::ToolSpec;
+use crate::tool::{ToolAccess, ToolSpec};
 
 /// Everything a run needs to know, besides its task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,6 +57,9 @@ pub struct Setup {
     /// The memory of earlier runs; absent if it is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<MemorySetup>,
+    /// The points of the run at which hooks are asked.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub hooks: BTreeSet<HookEvent>,
     /// Facts about the project, for the agents' system prompt.
     pub place: ProjectContext,
     /// What the user gave with the task.
@@ -215,7 +220,7 @@ impl CacheUse {
 }
 
 /// How the arbiter decides.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ArbiterMode {
     /// A model decides; the rules if it gives no usable answer, or none.
@@ -228,7 +233,7 @@ pub enum ArbiterMode {
 }
 
 /// The limits at which a run stops.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunLimits {
     /// Most executions.
@@ -315,6 +320,15 @@ impl Setup {
         let mut tools = offered_tools(&agent.config, &self.tools);
         tools.retain(|tool| is_of_use(&tool.name, &agent.permissions));
         tools
+    }
+
+    /// What an outside agent may do to the tree: to change files takes a tool of rawko's that it may use and that this run
+    /// has.
+    #[must_use]
+    pub fn access_of_outside(&self, agent: &AgentSetup) -> ToolAccess {
+        let known: Vec<&str> = self.tools.iter().map(|tool| tool.name.as_str()).collect();
+        let may = |tool: &str| tool_permission(&agent.config, tool, &known).is_allowed();
+        if may("Write") || may("Edit") { ToolAccess::Mutating } else { ToolAccess::ReadOnly }
     }
 
     /// Whether an entry of `tools.allowed` or `tools.blocked` names a tool that this run has for `agent`.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::agent::Ask;
 use crate::error::ErrorCode;
+use crate::hook::HookReply;
 use crate::message::Image;
 use crate::policy::net_preset_of;
 pub use crate::tool_spec::{ToolAccess, ToolSpec};
@@ -50,6 +51,9 @@ pub struct ToolOutcome {
     /// The change of the configuration that would allow a call that the policy denied: for people, the model cannot make it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub would_allow: Option<String>,
+    /// What hooks and the embedding program said about the call, if they said anything.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hooks: Option<Box<HookReply>>,
     /// Pictures that belong to the result.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
@@ -174,6 +178,7 @@ impl ToolOutcome {
             jobs: self.jobs.clone(),
             refused: self.refused.clone(),
             would_allow: self.would_allow.clone(),
+            hooks: self.hooks.clone(),
             images: images
                 .map(|image| Image { media_type: image.media_type.clone(), data: String::new() })
                 .collect(),

@@ -1,9 +1,10 @@
 //! The user's commands to a run.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A command of the user to a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Override {
     /// This agent works now.

@@ -7,10 +7,12 @@ mod session_support;
 
 use std::collections::BTreeSet;
 
-use rawko_core::agent::Ask;
+use rawko_core::agent::outside::{OutsideEnd, OutsideStop, OutsideWork};
+use rawko_core::agent::{AcpProgram, Ask};
 use rawko_core::approval::Approval;
 use rawko_core::arbiter::DECIDE;
 use rawko_core::facts::{CommandRun, TreeInspection, Verification};
+use rawko_core::hook::{HookEvent, HookReply};
 use rawko_core::memory::Recalled;
 use rawko_core::message::{Content, Message, Role, StopReason};
 use rawko_core::request::Purpose;
@@ -43,6 +45,8 @@ fn everything(numbers: &mut Numbers) -> Setup {
         0 => None,
         some => Some(MemorySetup { inject: true, extract: Some(extract).filter(|_| some == 1) }),
     };
+    let hooks = [HookEvent::SessionStart, HookEvent::SubagentStop, HookEvent::Stop];
+    setup.hooks = hooks.into_iter().filter(|_| numbers.below(4) == 0).collect();
     setup.checkpoints = numbers.below(2) == 0;
     setup.verify = (numbers.below(3) > 0).then(|| VerifySetup {
         commands: vec!["true".into()],
@@ -58,6 +62,10 @@ fn everything(numbers: &mut Numbers) -> Setup {
         if numbers.below(2) == 0 {
             agent.permissions.ask = Some(vec![Ask::Commands, Ask::Hosts, Ask::Paths]);
             agent.permissions.run = Some(Vec::new());
+        }
+        if numbers.below(4) == 0 {
+            let command = vec!["its-program".to_owned()];
+            agent.config.acp = Some(AcpProgram { command, ..AcpProgram::default() });
         }
         if numbers.below(6) == 0 {
             agent.config.budget.max_tokens = Some(6_000);
@@ -123,6 +131,24 @@ fn model_answer(purpose: &Purpose, numbers: &mut Numbers) -> EffectAnswer {
     }
 }
 
+fn outside(numbers: &mut Numbers) -> OutsideWork {
+    let stops = [OutsideStop::EndTurn, OutsideStop::EndTurn, OutsideStop::MaxTurns, OutsideStop::Refusal];
+    let reason = stops[numbers.below(stops.len())];
+    let error = ErrorInfo::new(ErrorCode::ToolFailure, "m");
+    OutsideWork {
+        end: if numbers.below(5) == 0 {
+            OutsideEnd::Failed { error }
+        } else {
+            OutsideEnd::Stopped { reason }
+        },
+        text: "Did it.".repeat(numbers.below(2)),
+        asked: Vec::new(),
+        usage: (numbers.below(2) == 0).then(|| Usage { output_tokens: 300, ..Usage::default() }),
+        cost_usd: (numbers.below(2) == 0).then_some(0.25),
+        duration_ms: 1,
+    }
+}
+
 /// A likely answer to an effect; now and then it is lost.
 fn answer(effect: &Effect, numbers: &mut Numbers) -> EffectAnswer {
     if numbers.below(40) == 0 {
@@ -144,6 +170,9 @@ fn answer(effect: &Effect, numbers: &mut Numbers) -> EffectAnswer {
         }
         Effect::RunTool { .. } => {
             EffectAnswer::ToolFinished { outcome: ToolOutcome::ok("text ".repeat(numbers.below(500))) }
+        }
+        Effect::RunOutsideAgent { .. } => {
+            EffectAnswer::OutsideAgentEnded { work: Box::new(outside(numbers)) }
         }
         Effect::AskUser { .. } => EffectAnswer::ApprovalAnswered {
             approval: match numbers.below(3) {
@@ -170,6 +199,14 @@ fn answer(effect: &Effect, numbers: &mut Numbers) -> EffectAnswer {
             let tree = Some(format!("t{}", numbers.below(99)));
             let verification = Verification { runs: vec![run], tree, ..Verification::default() };
             EffectAnswer::VerificationFinished { verification }
+        }
+        Effect::RunHooks { .. } => {
+            let reply = match numbers.below(3) {
+                0 => HookReply::refusal("no"),
+                1 => HookReply { may_have_changed: true, ..HookReply::default() },
+                _ => HookReply::default(),
+            };
+            EffectAnswer::HooksAnswered { reply }
         }
         Effect::StartTimer { .. } => EffectAnswer::TimerFired,
         Effect::Abandon { .. } | Effect::Finish { .. } => unreachable!("{effect:?} has no answer"),

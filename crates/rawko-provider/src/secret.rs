@@ -6,7 +6,6 @@ use std::fmt;
 use std::ops::Range;
 
 pub use rawko_core::text::REDACTED;
-use reqwest::header::HeaderValue;
 
 use crate::placeholder::is_worth_hiding;
 
@@ -26,12 +25,6 @@ impl Secret {
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
-    }
-
-    /// The key as the value of a header, which is not printed either; `None` if a header cannot hold it.
-    #[must_use]
-    pub fn as_header(&self) -> Option<HeaderValue> {
-        crate::wire::sensitive(&self.0).ok()
     }
 
     /// Where the secret is in `text`; nowhere if it is not [worth hiding](is_worth_hiding).

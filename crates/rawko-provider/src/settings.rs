@@ -5,9 +5,7 @@
 
 use std::fmt;
 
-use rawko_core::error::{ErrorCode, ErrorInfo};
 use rawko_core::retry::RetryPolicy;
-use reqwest::Url;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -113,31 +111,6 @@ impl ProviderSettings {
         self.api_key = key;
         self
     }
-
-    /// The address of `path` under the base URL.
-    ///
-    /// # Errors
-    /// `config_error` if the base URL is not valid; the message shows it without credentials.
-    pub(crate) fn endpoint(&self, path: &str) -> Result<Url, ErrorInfo> {
-        let base = self.base_url.trim().trim_end_matches('/');
-        let parsed = Url::parse(&format!("{base}/{path}"));
-        match parsed {
-            Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(url),
-            _ => {
-                let mut error = ErrorInfo::new(
-                    ErrorCode::ConfigError,
-                    format!(
-                        "provider {}: baseUrl `{}` is not an http or https address; \
-                         give it like `https://api.example.com/v1`",
-                        self.name,
-                        shown_url(&self.base_url)
-                    ),
-                );
-                error.provider = Some(self.name.clone());
-                Err(error)
-            }
-        }
-    }
 }
 
 impl fmt::Debug for ProviderSettings {
@@ -172,26 +145,6 @@ pub(crate) fn shown_url(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[track_caller]
-    fn check(base: &str, expected: Result<&str, &str>) {
-        let settings = ProviderSettings::new("test", ProviderKind::OpenAi, base);
-        let found = settings.endpoint("chat/completions").map(|u| u.to_string()).map_err(|e| e.message);
-        match expected {
-            Ok(url) => assert_eq!(found.as_deref(), Ok(url)),
-            Err(part) => assert!(found.as_ref().is_err_and(|e| e.contains(part)), "{found:?} lacks {part}"),
-        }
-    }
-
-    #[test]
-    fn endpoints_follow_the_base_url() {
-        check("https://api.openai.com/v1", Ok("https://api.openai.com/v1/chat/completions"));
-        check("http://localhost:11434/v1/", Ok("http://localhost:11434/v1/chat/completions"));
-        check("api.openai.com/v1", Err("`api.openai.com/v1` is not an http or https address"));
-        check("ftp://host/", Err("not an http or https address"));
-        check("https://user:hunter2@:bad/", Err("https://[redacted]@"));
-        check("", Err("``"));
-    }
 
     #[track_caller]
     fn check_shown(url: &str, expected: &str) {

@@ -1,9 +1,52 @@
-//! The names of the GenAI semantic conventions, at one version, and rawko's own beside them.
+//! The names of the GenAI semantic conventions, and rawko's own beside them.
 
 use rawko_core::message::StopReason;
 
 /// The version of the conventions that names and values follow.
-pub const SCHEMA_URL: &str = "https://opentelemetry.io/schemas/gen-ai/1.42.0";
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum SemanticConventions {
+    /// The first release of the conventions' own repository.
+    #[default]
+    V0_1,
+    /// What rawko used before it: a version that was in development. Goes away with the next version of rawko.
+    V1_42,
+}
+
+impl SemanticConventions {
+    /// What [`SemanticConventions::V1_42`] is called in `OTEL_SEMCONV_STABILITY_OPT_IN`.
+    const OLDER: &str = "gen_ai/1.42.0";
+
+    /// Those that a list of choices asks for. It is shared with other programs, so that unknown choices say nothing.
+    pub(crate) fn chosen(list: &str) -> Self {
+        let is_older = list.split(',').any(|choice| choice.trim() == Self::OLDER);
+        if is_older { Self::V1_42 } else { Self::V0_1 }
+    }
+
+    /// The address that names the version.
+    #[must_use]
+    pub fn schema_url(self) -> &'static str {
+        match self {
+            Self::V0_1 => "https://opentelemetry.io/schemas/gen-ai/0.1.0",
+            Self::V1_42 => "https://opentelemetry.io/schemas/gen-ai/1.42.0",
+        }
+    }
+
+    /// The attribute with the name of a workflow.
+    pub(crate) fn workflow_name(self) -> &'static str {
+        match self {
+            Self::V0_1 => AGENT_NAME,
+            Self::V1_42 => "gen_ai.workflow.name",
+        }
+    }
+
+    /// The attribute with the tokens that were written to the provider's cache.
+    pub(crate) fn cache_write_tokens(self) -> &'static str {
+        match self {
+            Self::V0_1 => CACHE_WRITE_TOKENS,
+            Self::V1_42 => "gen_ai.usage.cache_creation.input_tokens",
+        }
+    }
+}
 
 /// The workflow's name: there is one.
 pub(crate) const WORKFLOW: &str = "rawko";
@@ -29,6 +72,7 @@ pub(crate) const OUTPUT_MESSAGES: &str = "gen_ai.output.messages";
 pub(crate) const PROVIDER: &str = "gen_ai.provider.name";
 pub(crate) const SYSTEM_INSTRUCTIONS: &str = "gen_ai.system_instructions";
 pub(crate) const TEMPERATURE: &str = "gen_ai.request.temperature";
+pub(crate) const TOKEN_MODALITY: &str = "gen_ai.token.modality";
 pub(crate) const TOKEN_TYPE: &str = "gen_ai.token.type";
 pub(crate) const TOOL_ARGUMENTS: &str = "gen_ai.tool.call.arguments";
 pub(crate) const TOOL_CALL_ID: &str = "gen_ai.tool.call.id";
@@ -38,8 +82,7 @@ pub(crate) const TOOL_TYPE: &str = "gen_ai.tool.type";
 pub(crate) const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
 pub(crate) const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
 pub(crate) const CACHE_READ_TOKENS: &str = "gen_ai.usage.cache_read.input_tokens";
-pub(crate) const CACHE_WRITE_TOKENS: &str = "gen_ai.usage.cache_creation.input_tokens";
-pub(crate) const WORKFLOW_NAME: &str = "gen_ai.workflow.name";
+pub(crate) const CACHE_WRITE_TOKENS: &str = "gen_ai.usage.cache_write.input_tokens";
 
 /// The conventions' name of a provider, where they have one for what is configured under this name.
 pub(crate) fn provider(configured: &str) -> &str {

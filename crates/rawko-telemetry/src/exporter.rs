@@ -12,6 +12,7 @@ use rawko_core::text::truncate;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::conventions::SemanticConventions;
 use crate::metrics::Metrics;
 use crate::send::Sender;
 use crate::settings::Settings;
@@ -161,13 +162,14 @@ impl Queue {
 /// If there can be no thread, or the machine's certificates cannot be used.
 pub(crate) fn start(settings: Settings, begun: Timestamp) -> Result<(Queue, Flush), String> {
     let counters = Arc::<Counters>::default();
-    let metrics = Arc::<Mutex<Metrics>>::default();
+    let metrics = Arc::new(Mutex::new(Metrics::new(settings.conventions)));
     let (spans, queue) = mpsc::channel(QUEUE);
     let (finished, done) = sync_channel(1);
     let worker = Worker {
         traces: settings.traces.map(Sender::new).transpose()?,
         to_metrics: settings.metrics.map(Sender::new).transpose()?,
         resource: settings.resource,
+        conventions: settings.conventions,
         interval: settings.interval,
         metrics: Arc::clone(&metrics),
         counters: Arc::clone(&counters),
@@ -191,6 +193,7 @@ struct Worker {
     traces: Option<Sender>,
     to_metrics: Option<Sender>,
     resource: Vec<(String, String)>,
+    conventions: SemanticConventions,
     interval: Duration,
     metrics: Arc<Mutex<Metrics>>,
     counters: Arc<Counters>,
@@ -226,8 +229,8 @@ impl Worker {
             self.counters.sent.fetch_add(count, Ordering::AcqRel);
             return;
         };
-        let sent =
-            sender.send(&wire::spans(&self.resource, spans), |why| self.counters.passing(Some(why))).await;
+        let request = wire::spans(&self.resource, self.conventions, spans);
+        let sent = sender.send(&request, |why| self.counters.passing(Some(why))).await;
         self.counters.passing(None);
         match sent {
             Ok((refused, message)) => {

@@ -24,7 +24,7 @@ mod settings;
 mod span;
 mod wire;
 
-pub use conventions::SCHEMA_URL;
+pub use conventions::SemanticConventions;
 pub use exporter::{ExportReport, Flush};
 pub use ids::{NotATraceParent, TraceParent};
 pub use live::{LiveTelemetry, Whole, send_spans};

@@ -2,20 +2,20 @@
 //!
 //! | SPEC-0001 | here |
 //! | --- | --- |
-//! | `taskDuration` | `gen_ai.workflow.duration` |
-//! | `agentIterations` | `gen_ai.invoke_agent.duration`, whose count it is |
-//! | `tokenUsage` | `gen_ai.client.token.usage` |
+//! | `taskDuration` | `gen_ai.invoke_agent.duration` of the operation `invoke_workflow` |
+//! | `agentIterations` | `gen_ai.invoke_agent.duration` of the operation `invoke_agent`, whose count it is |
+//! | `tokenUsage` | `gen_ai.client.inference.usage.*`; for a single call `gen_ai.client.inference.operation.*` |
 //! | `errors` | `rawko.errors`: the conventions have none |
 //! | `toolCalls` | `gen_ai.execute_tool.duration`, whose count it is |
 //!
-//! `gen_ai.client.operation.duration` is there because the conventions require it of who calls models.
+//! `gen_ai.client.inference.duration` is there because the conventions require it of who calls models.
 
 use std::collections::BTreeMap;
 
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
 
-use crate::conventions as name;
+use crate::conventions::{self as name, SemanticConventions};
 use crate::span::SpanExt;
 
 const TASK_SECONDS: &[f64] = &[1.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 7200.0];
@@ -57,26 +57,91 @@ const fn histogram(
     Instrument { name, unit, description, bounds: Some(bounds) }
 }
 
-const TASKS: Instrument =
-    histogram("gen_ai.workflow.duration", "s", "GenAI workflow duration.", TASK_SECONDS);
+const fn counter(name: &'static str, unit: &'static str, description: &'static str) -> Instrument {
+    Instrument { name, unit, description, bounds: None }
+}
+
 const AGENTS: Instrument = histogram(
     "gen_ai.invoke_agent.duration",
     "s",
     "The duration of a single agent invocation.",
     AGENT_SECONDS,
 );
-const CALLS: Instrument =
-    histogram("gen_ai.client.operation.duration", "s", "GenAI operation duration.", CALL_SECONDS);
+const CALLS: Instrument = histogram(
+    "gen_ai.client.inference.duration",
+    "s",
+    "GenAI client inference operation duration.",
+    CALL_SECONDS,
+);
 const TOOLS: Instrument =
     histogram("gen_ai.execute_tool.duration", "s", "The duration of a single tool execution.", CALL_SECONDS);
-const USAGE: Instrument =
+const ERRORS: Instrument = counter("rawko.errors", "{error}", "Operations that failed.");
+
+/// What adds up the tokens of all calls, and the attribute of a call that it adds up.
+const USAGE: [(Instrument, &str); 4] = [
+    (
+        counter(
+            "gen_ai.client.inference.usage.input_tokens",
+            "{token}",
+            "Input tokens, cached ones included.",
+        ),
+        name::INPUT_TOKENS,
+    ),
+    (
+        counter(
+            "gen_ai.client.inference.usage.output_tokens",
+            "{token}",
+            "Output tokens, those of reasoning included.",
+        ),
+        name::OUTPUT_TOKENS,
+    ),
+    (
+        counter(
+            "gen_ai.client.inference.usage.cache_read.input_tokens",
+            "{token}",
+            "Input tokens that were served from the provider's cache.",
+        ),
+        name::CACHE_READ_TOKENS,
+    ),
+    (
+        counter(
+            "gen_ai.client.inference.usage.cache_write.input_tokens",
+            "{token}",
+            "Input tokens that were written to the provider's cache.",
+        ),
+        name::CACHE_WRITE_TOKENS,
+    ),
+];
+
+/// The tokens of a single call.
+const CALL_TOKENS: [(Instrument, &str); 2] = [
+    (
+        histogram(
+            "gen_ai.client.inference.operation.input_tokens",
+            "{token}",
+            "Input tokens of a call.",
+            TOKENS,
+        ),
+        name::INPUT_TOKENS,
+    ),
+    (
+        histogram(
+            "gen_ai.client.inference.operation.output_tokens",
+            "{token}",
+            "Output tokens of a call.",
+            TOKENS,
+        ),
+        name::OUTPUT_TOKENS,
+    ),
+];
+
+// The instruments of the older conventions, where they differ.
+const TASKS_1_42: Instrument =
+    histogram("gen_ai.workflow.duration", "s", "GenAI workflow duration.", TASK_SECONDS);
+const CALLS_1_42: Instrument =
+    histogram("gen_ai.client.operation.duration", "s", "GenAI operation duration.", CALL_SECONDS);
+const USAGE_1_42: Instrument =
     histogram("gen_ai.client.token.usage", "{token}", "Number of input and output tokens used.", TOKENS);
-const ERRORS: Instrument = Instrument {
-    name: "rawko.errors",
-    unit: "{error}",
-    description: "Operations that failed.",
-    bounds: None,
-};
 
 type Attributes = Vec<(&'static str, String)>;
 
@@ -84,6 +149,8 @@ type Attributes = Vec<(&'static str, String)>;
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Metrics {
     points: BTreeMap<(&'static str, Attributes), Point>,
+    /// Whose names the metrics have.
+    pub(crate) conventions: SemanticConventions,
     /// The end of the latest span.
     pub(crate) until: u64,
 }
@@ -107,6 +174,12 @@ impl Point {
         Self { instrument, count: 0, sum: 0.0, min, max, buckets: vec![0; buckets] }
     }
 
+    /// The sum of whole numbers.
+    #[allow(clippy::cast_possible_truncation, reason = "below 2^53, a sum of whole numbers is exact")]
+    pub(crate) fn whole(&self) -> i64 {
+        self.sum as i64
+    }
+
     fn add(&mut self, value: f64) {
         self.count += 1;
         self.sum += value;
@@ -121,26 +194,34 @@ impl Point {
 }
 
 impl Metrics {
+    /// Nothing was measured yet.
+    pub(crate) fn new(conventions: SemanticConventions) -> Self {
+        Self { conventions, ..Self::default() }
+    }
+
     /// Adds what a span that has ended says.
     pub(crate) fn record(&mut self, span: &Span) {
         self.until = self.until.max(span.end_time_unix_nano);
         match span.operation().unwrap_or_default() {
-            name::INVOKE_WORKFLOW => {
-                self.add(TASKS, span, &[name::WORKFLOW_NAME, name::ERROR_TYPE], span.seconds());
-            }
-            name::INVOKE_AGENT => {
-                self.add(AGENTS, span, &[name::AGENT_NAME, name::MODEL, name::ERROR_TYPE], span.seconds());
-            }
+            operation @ (name::INVOKE_WORKFLOW | name::INVOKE_AGENT) => match self.conventions {
+                SemanticConventions::V0_1 => {
+                    let attributes = [name::OPERATION, name::AGENT_NAME, name::MODEL, name::ERROR_TYPE];
+                    self.add(AGENTS, span, &attributes, span.seconds());
+                }
+                SemanticConventions::V1_42 if operation == name::INVOKE_WORKFLOW => {
+                    let attributes = [self.conventions.workflow_name(), name::ERROR_TYPE];
+                    self.add(TASKS_1_42, span, &attributes, span.seconds());
+                }
+                SemanticConventions::V1_42 => {
+                    let attributes = [name::AGENT_NAME, name::MODEL, name::ERROR_TYPE];
+                    self.add(AGENTS, span, &attributes, span.seconds());
+                }
+            },
             name::EXECUTE_TOOL => {
                 let attributes = [name::TOOL_NAME, name::TOOL_TYPE, name::AGENT_NAME, name::ERROR_TYPE];
                 self.add(TOOLS, span, &attributes, span.seconds());
             }
-            name::CHAT => {
-                let attributes = [name::OPERATION, name::PROVIDER, name::MODEL, name::ERROR_TYPE];
-                self.add(CALLS, span, &attributes, span.seconds());
-                self.tokens(span, name::INPUT_TOKENS, "input");
-                self.tokens(span, name::OUTPUT_TOKENS, "output");
-            }
+            name::CHAT => self.call(span),
             _ => {}
         }
         if let Some(kind) = span.text(name::ERROR_TYPE) {
@@ -150,12 +231,32 @@ impl Metrics {
         }
     }
 
-    #[allow(clippy::cast_precision_loss, reason = "token counts are small")]
-    fn tokens(&mut self, span: &Span, count: &str, kind: &str) {
-        let Some(Value::IntValue(count)) = span.get(count) else { return };
-        let mut attributes = chosen(span, &[name::OPERATION, name::PROVIDER, name::MODEL]);
-        attributes.push((name::TOKEN_TYPE, kind.to_owned()));
-        self.value(USAGE, attributes, *count as f64);
+    fn call(&mut self, span: &Span) {
+        let of_call = [name::OPERATION, name::PROVIDER, name::MODEL, name::ERROR_TYPE];
+        let with = |last: (&'static str, &str)| {
+            let mut attributes = chosen(span, &[name::OPERATION, name::PROVIDER, name::MODEL]);
+            attributes.push((last.0, last.1.to_owned()));
+            attributes
+        };
+        if self.conventions == SemanticConventions::V1_42 {
+            self.add(CALLS_1_42, span, &of_call, span.seconds());
+            for (count, kind) in [(name::INPUT_TOKENS, "input"), (name::OUTPUT_TOKENS, "output")] {
+                if let Some(count) = tokens(span, count) {
+                    self.value(USAGE_1_42, with((name::TOKEN_TYPE, kind)), count);
+                }
+            }
+            return;
+        }
+        self.add(CALLS, span, &of_call, span.seconds());
+        for (instrument, count) in USAGE {
+            let counted = tokens(span, count);
+            // Agents produce text alone. Of the input, which may hold pictures, providers do not say it.
+            let modality = if count == name::OUTPUT_TOKENS && counted.is_some() { "text" } else { "unknown" };
+            self.value(instrument, with((name::TOKEN_MODALITY, modality)), counted.unwrap_or_default());
+        }
+        for (instrument, count) in CALL_TOKENS {
+            self.add(instrument, span, &of_call, tokens(span, count).unwrap_or_default());
+        }
     }
 
     fn add(&mut self, instrument: Instrument, span: &Span, attributes: &[&'static str], value: f64) {
@@ -185,6 +286,14 @@ impl Metrics {
     }
 }
 
+#[allow(clippy::cast_precision_loss, reason = "token counts are small")]
+fn tokens(span: &Span, count: &str) -> Option<f64> {
+    match span.get(count)? {
+        Value::IntValue(count) => Some(*count as f64),
+        _ => None,
+    }
+}
+
 fn chosen(span: &Span, names: &[&'static str]) -> Attributes {
     names.iter().filter_map(|name| Some((*name, span.text(name)?.to_owned()))).collect()
 }
@@ -205,9 +314,15 @@ mod tests {
         }
     }
 
-    #[test]
-    fn spans_are_counted_by_their_attributes() {
-        let mut metrics = Metrics::default();
+    /// What is measured of a few spans.
+    fn measured(conventions: SemanticConventions) -> String {
+        let mut metrics = Metrics::new(conventions);
+        for (operation, name) in [(name::INVOKE_WORKFLOW, "rawko"), (name::INVOKE_AGENT, "developer")] {
+            let mut span = span(operation, 500);
+            let named = if name == "rawko" { conventions.workflow_name() } else { name::AGENT_NAME };
+            span.set_text(named, name);
+            metrics.record(&span);
+        }
         let mut tool = span(name::EXECUTE_TOOL, 30);
         tool.set_text(name::TOOL_NAME, "Bash");
         metrics.record(&tool);
@@ -224,6 +339,9 @@ mod tests {
         verify.fail("checks_failed", String::new());
         metrics.record(&verify);
         assert_eq!(metrics.until, nanos(Timestamp(200_000)));
+        let mut failed = span(name::CHAT, 20);
+        failed.fail("timeout", String::new());
+        metrics.record(&failed);
         let shown: Vec<String> = metrics
             .by_instrument()
             .into_iter()
@@ -236,11 +354,43 @@ mod tests {
                 })
             })
             .collect();
-        insta::assert_snapshot!(shown.join("\n"), @r#"
+        shown.join("\n")
+    }
+
+    #[test]
+    fn spans_are_counted_by_their_attributes() {
+        insta::assert_snapshot!(measured(SemanticConventions::V0_1), @r#"
+        gen_ai.client.inference.duration ["chat"]: 1 in [0], 0.01
+        gen_ai.client.inference.duration ["chat", "timeout"]: 1 in [1], 0.02
+        gen_ai.client.inference.operation.input_tokens ["chat"]: 1 in [1], 4
+        gen_ai.client.inference.operation.input_tokens ["chat", "timeout"]: 1 in [0], 0
+        gen_ai.client.inference.operation.output_tokens ["chat"]: 1 in [0], 0
+        gen_ai.client.inference.operation.output_tokens ["chat", "timeout"]: 1 in [0], 0
+        gen_ai.client.inference.usage.cache_read.input_tokens ["chat", "unknown"]: 2 in [], 0
+        gen_ai.client.inference.usage.cache_write.input_tokens ["chat", "unknown"]: 2 in [], 0
+        gen_ai.client.inference.usage.input_tokens ["chat", "unknown"]: 2 in [], 4
+        gen_ai.client.inference.usage.output_tokens ["chat", "unknown"]: 2 in [], 0
+        gen_ai.execute_tool.duration ["Bash"]: 2 in [2, 14], 199.03
+        gen_ai.execute_tool.duration ["Bash", "timeout"]: 1 in [14], 199
+        gen_ai.invoke_agent.duration ["invoke_agent", "developer"]: 1 in [3], 0.5
+        gen_ai.invoke_agent.duration ["invoke_workflow", "rawko"]: 1 in [3], 0.5
+        rawko.errors ["chat", "timeout"]: 1 in [], 1
+        rawko.errors ["execute_tool", "timeout"]: 1 in [], 1
+        rawko.errors ["rawko.verify", "checks_failed"]: 1 in [], 1
+        "#);
+    }
+
+    #[test]
+    fn the_older_names_count_the_same() {
+        insta::assert_snapshot!(measured(SemanticConventions::V1_42), @r#"
         gen_ai.client.operation.duration ["chat"]: 1 in [0], 0.01
+        gen_ai.client.operation.duration ["chat", "timeout"]: 1 in [1], 0.02
         gen_ai.client.token.usage ["chat", "input"]: 1 in [1], 4
         gen_ai.execute_tool.duration ["Bash"]: 2 in [2, 14], 199.03
         gen_ai.execute_tool.duration ["Bash", "timeout"]: 1 in [14], 199
+        gen_ai.invoke_agent.duration ["developer"]: 1 in [3], 0.5
+        gen_ai.workflow.duration ["rawko"]: 1 in [0], 0.5
+        rawko.errors ["chat", "timeout"]: 1 in [], 1
         rawko.errors ["execute_tool", "timeout"]: 1 in [], 1
         rawko.errors ["rawko.verify", "checks_failed"]: 1 in [], 1
         "#);

@@ -18,7 +18,7 @@ use rawko_core::timeline::{Fact, ModelCall, ModelReply, TimelineEntry};
 use rawko_core::{Timestamp, Usage};
 
 use crate::content;
-use crate::conventions as name;
+use crate::conventions::{self as name, SemanticConventions};
 use crate::ids::{SpanId, TraceId, TraceParent, span_of, trace_of};
 use crate::span::{SpanExt, nanos, text};
 
@@ -33,6 +33,7 @@ pub struct Projection {
     caller: Option<TraceParent>,
     /// Whether spans hold what models and tools said.
     content: bool,
+    conventions: SemanticConventions,
     task: Option<OpenTask>,
     plan: Option<Timestamp>,
     agent: Option<OpenAgent>,
@@ -59,12 +60,18 @@ impl Projection {
     /// The projection of a session, of which nothing has happened. With `caller` its trace is that of a caller, which the
     /// journal's header names.
     #[must_use]
-    pub fn new(session: &str, caller: Option<TraceParent>, content: bool) -> Self {
+    pub fn new(
+        session: &str,
+        caller: Option<TraceParent>,
+        content: bool,
+        conventions: SemanticConventions,
+    ) -> Self {
         Self {
             session: session.to_owned(),
             trace: caller.map_or_else(|| trace_of(session), |caller| caller.trace),
             caller,
             content,
+            conventions,
             task: None,
             plan: None,
             agent: None,
@@ -204,7 +211,7 @@ impl Projection {
             span.flags |= SpanFlags::ContextIsRemoteMask as u32;
         }
         span.set_text(name::OPERATION, name::INVOKE_WORKFLOW);
-        span.set_text(name::WORKFLOW_NAME, name::WORKFLOW);
+        span.set_text(self.conventions.workflow_name(), name::WORKFLOW);
         if let Some(task) = task.filter(|_| self.content) {
             span.set_text(name::INPUT_MESSAGES, content::message("user", task));
         }
@@ -305,7 +312,9 @@ impl Projection {
         span.set_number("rawko.iteration", iteration);
         span.set("rawko.continued", Value::BoolValue(continued));
         if let Some(setup) = session.setup().and_then(|setup| setup.agents.get(agent)) {
-            span.set_text(name::PROVIDER, name::provider(&setup.model.provider));
+            if self.conventions == SemanticConventions::V1_42 {
+                span.set_text(name::PROVIDER, name::provider(&setup.model.provider));
+            }
             span.set_text(name::MODEL, setup.model.model.as_str());
         }
         self.agent = Some(OpenAgent { span, usage: Usage::default(), last_error: None });
@@ -314,7 +323,7 @@ impl Projection {
     fn end_agent(&mut self, at: Timestamp, to: Option<State>) -> Option<Span> {
         let OpenAgent { mut span, usage, last_error } = self.agent.take()?;
         span.end(at);
-        set_usage(&mut span, &usage);
+        self.set_usage(&mut span, &usage);
         match to {
             Some(State::ErrorHandling | State::Failed) => {
                 let (kind, why) = last_error.unwrap_or_else(|| ("_OTHER".to_owned(), String::new()));
@@ -410,7 +419,7 @@ impl Projection {
     }
 
     fn used(&mut self, span: &mut Span, usage: &Usage) {
-        set_usage(span, usage);
+        self.set_usage(span, usage);
         if let Some(agent) = self.agent.as_mut().filter(|agent| span.parent_span_id == agent.span.span_id) {
             agent.usage += *usage;
         }
@@ -443,7 +452,7 @@ impl Projection {
         if let Some(cost) = outcome.cost_usd {
             span.set("rawko.cost_usd", Value::DoubleValue(cost));
         }
-        set_usage(&mut span, &usage);
+        self.set_usage(&mut span, &usage);
         if self.content {
             span.set_text(
                 name::OUTPUT_MESSAGES,
@@ -461,13 +470,16 @@ impl Projection {
         }
         ended.push(span);
     }
-}
 
-fn set_usage(span: &mut Span, usage: &Usage) {
-    span.set_number(name::INPUT_TOKENS, usage.prompt_tokens());
-    span.set_number(name::OUTPUT_TOKENS, usage.output_tokens);
-    span.set_number(name::CACHE_READ_TOKENS, usage.cache_read_tokens);
-    span.set_number(name::CACHE_WRITE_TOKENS, usage.cache_write_tokens);
+    fn set_usage(&self, span: &mut Span, usage: &Usage) {
+        span.set_number(name::INPUT_TOKENS, usage.prompt_tokens());
+        span.set_number(name::OUTPUT_TOKENS, usage.output_tokens);
+        // Since 0.1 only model calls say what the cache did.
+        if self.conventions == SemanticConventions::V1_42 || span.operation() == Some(name::CHAT) {
+            span.set_number(name::CACHE_READ_TOKENS, usage.cache_read_tokens);
+            span.set_number(self.conventions.cache_write_tokens(), usage.cache_write_tokens);
+        }
+    }
 }
 
 fn purpose_word(purpose: &Purpose) -> &'static str {

@@ -9,6 +9,7 @@ use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::conventions::SemanticConventions;
 use crate::ids::TraceParent;
 
 /// The variables that hold headers, and with them keys.
@@ -39,6 +40,8 @@ pub struct Settings {
     pub resource: Vec<(String, String)>,
     /// Whether spans hold what models and tools said.
     pub content: bool,
+    /// Whose names spans and metrics have.
+    pub conventions: SemanticConventions,
     /// The caller's place in its trace.
     pub caller: Option<TraceParent>,
     /// How often metrics are sent during a run.
@@ -175,6 +178,8 @@ impl Settings {
             metrics,
             resource: resource(&variable)?,
             content,
+            conventions: variable("OTEL_SEMCONV_STABILITY_OPT_IN")
+                .map_or_else(SemanticConventions::default, |list| SemanticConventions::chosen(&list)),
             // By the specification, one that is broken begins a new trace.
             caller: variable("TRACEPARENT").and_then(|text| text.parse().ok()),
             interval,
@@ -416,6 +421,18 @@ mod tests {
         assert_eq!(found.traces.unwrap().protocol, Protocol::HttpProtobuf);
         let shown = format!("{:?}", found.metrics.unwrap());
         assert!(!shown.contains("pw") && !shown.contains("key"), "{shown}");
+    }
+
+    #[test]
+    fn older_names_are_there_where_they_are_asked_for_by_name() {
+        let check = |list: &str, expected: SemanticConventions| {
+            let variables = [("OTEL_TRACES_EXPORTER", "otlp"), ("OTEL_SEMCONV_STABILITY_OPT_IN", list)];
+            let found = settings(&variables, &Configured::default()).unwrap().unwrap();
+            assert_eq!(found.conventions, expected, "{list}");
+        };
+        check("", SemanticConventions::V0_1);
+        check("http/dup,gen_ai_latest_experimental", SemanticConventions::V0_1);
+        check("http/dup, gen_ai/1.42.0", SemanticConventions::V1_42);
     }
 
     #[test]

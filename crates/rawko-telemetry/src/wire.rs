@@ -8,13 +8,18 @@ use opentelemetry_proto::tonic::resource::v1::Resource;
 use opentelemetry_proto::tonic::trace::v1 as trace;
 use rawko_core::Timestamp;
 
-use crate::conventions::SCHEMA_URL;
+use crate::conventions::SemanticConventions;
 use crate::metrics::{Instrument, Metrics, Point};
 use crate::span::{nanos, text};
 
 /// The request that sends spans.
-pub(crate) fn spans(resource: &[(String, String)], spans: Vec<trace::Span>) -> ExportTraceServiceRequest {
-    let scope_spans = trace::ScopeSpans { scope: Some(scope()), spans, schema_url: SCHEMA_URL.to_owned() };
+pub(crate) fn spans(
+    resource: &[(String, String)],
+    conventions: SemanticConventions,
+    spans: Vec<trace::Span>,
+) -> ExportTraceServiceRequest {
+    let schema_url = conventions.schema_url().to_owned();
+    let scope_spans = trace::ScopeSpans { scope: Some(scope()), spans, schema_url };
     let resource_spans = trace::ResourceSpans {
         resource: Some(resource_of(resource)),
         scope_spans: vec![scope_spans],
@@ -35,7 +40,7 @@ pub(crate) fn metrics(
     let scope_metrics = metric::ScopeMetrics {
         scope: Some(scope()),
         metrics: metrics.map(|(instrument, points)| one_metric(instrument, &points, start, until)).collect(),
-        schema_url: SCHEMA_URL.to_owned(),
+        schema_url: measured.conventions.schema_url().to_owned(),
     };
     let resource_metrics = metric::ResourceMetrics {
         resource: Some(resource_of(resource)),
@@ -91,9 +96,7 @@ fn one_metric(
                     attributes: texts(attributes),
                     start_time_unix_nano: start,
                     time_unix_nano: until,
-                    value: Some(metric::number_data_point::Value::AsInt(
-                        i64::try_from(point.count).unwrap_or(i64::MAX),
-                    )),
+                    value: Some(metric::number_data_point::Value::AsInt(point.whole())),
                     ..metric::NumberDataPoint::default()
                 })
                 .collect(),

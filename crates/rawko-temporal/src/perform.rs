@@ -118,7 +118,7 @@ async fn change(
     (effect, records): (Effect, Vec<u64>),
 ) -> Result<Performed, ActivityError> {
     let task = &place.spec.id;
-    let is_made_once = matches!(effect, Effect::RunTool { .. });
+    let is_made_once = matches!(effect, Effect::RunTool { .. } | Effect::RunOutsideAgent { .. });
     if attempt.number > 1 {
         // What an attempt before this one left in the tree is not the branch's.
         inner.at = None;
@@ -395,7 +395,9 @@ pub(crate) async fn restore(all: &Workspaces, place: &ActivityInput) -> Result<(
 
 fn changes_the_tree(effect: &Effect) -> bool {
     match effect {
-        Effect::RunTool { access, .. } => *access == ToolAccess::Mutating,
+        Effect::RunTool { access, .. } | Effect::RunOutsideAgent { access, .. } => {
+            *access == ToolAccess::Mutating
+        }
         Effect::Remember { .. } => true,
         // The proven tree may be the one that the commands left: a lock file that was missing, for example.
         Effect::Verify { .. } => true,
@@ -416,6 +418,7 @@ fn summary(effect: &Effect) -> String {
             let what = what.and_then(|what| what.lines().next()).unwrap_or_default();
             rawko_core::text::truncate(&format!("{agent}: {} {what}", call.name), 72)
         }
+        Effect::RunOutsideAgent { agent, .. } => format!("{agent}: its own program"),
         Effect::Remember { agent, .. } => format!("{agent}: remember"),
         Effect::Verify { .. } => "verify".to_owned(),
         _ => "rawko".to_owned(),

@@ -430,7 +430,9 @@ impl WorkspaceState {
             Effect::CallModel { provider, .. } => {
                 self.performer.as_ref().and_then(|performer| performer.missing_key(provider))
             }
-            Effect::RunTool { .. } | Effect::Verify { .. } => self.no_commands.as_deref(),
+            Effect::RunTool { .. } | Effect::RunOutsideAgent { .. } | Effect::Verify { .. } => {
+                self.no_commands.as_deref()
+            }
             _ => None,
         };
         missing.map_or(Ok(()), |why| Err(hand_back(why)))

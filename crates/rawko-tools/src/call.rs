@@ -11,6 +11,7 @@ use schemars::generate::SchemaSettings;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+use crate::process::on_thread;
 use crate::tool::CallRefusal;
 
 /// The spec of a tool whose arguments are `T`.
@@ -105,7 +106,7 @@ impl Drop for CancelOnDrop {
 pub(crate) async fn blocking(work: impl FnOnce(&Cancel) -> ToolOutcome + Send + 'static) -> ToolOutcome {
     let cancel = Cancel::default();
     let guard = CancelOnDrop(cancel.clone());
-    let done = tokio::task::spawn_blocking(move || work(&cancel)).await;
+    let done = on_thread(move || work(&cancel)).await;
     drop(guard);
     match done {
         Ok(outcome) => outcome,

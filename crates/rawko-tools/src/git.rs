@@ -73,6 +73,9 @@ pub enum GitError {
     /// It was ended because it took longer than this.
     #[error("it took longer than {} s", .0.as_secs())]
     TooSlow(Duration),
+    /// It was ended because it wrote more than this many bytes.
+    #[error("it wrote more than {} MiB", .0 >> 20)]
+    TooLarge(u64),
     /// It ended with a failure: what it said, or its status.
     #[error("{0}")]
     Refused(String),
@@ -83,6 +86,7 @@ pub struct Git<E = GitError> {
     command: Command,
     input: Result<Stdio, GitError>,
     time: Option<Duration>,
+    size: Option<(PathBuf, u64)>,
     failed: Box<dyn FnOnce(GitError) -> E>,
 }
 
@@ -123,6 +127,7 @@ impl Git {
             command: Command::new(program),
             input: Ok(Stdio::null()),
             time: None,
+            size: None,
             failed: Box::new(std::convert::identity),
         }
     }
@@ -134,8 +139,8 @@ impl Git {
     /// Turns what goes wrong into an error of the caller's.
     #[must_use]
     pub fn or<E>(self, failed: impl FnOnce(GitError) -> E + 'static) -> Git<E> {
-        let Self { command, input, time, .. } = self;
-        Git { command, input, time, failed: Box::new(failed) }
+        let Self { command, input, time, size, .. } = self;
+        Git { command, input, time, size, failed: Box::new(failed) }
     }
 }
 
@@ -266,6 +271,13 @@ impl<E> Git<E> {
         self
     }
 
+    /// Is ended once the files below a folder are larger than this many bytes together.
+    #[must_use]
+    pub fn within_size(mut self, folder: &Path, most: u64) -> Self {
+        self.size = Some((folder.to_owned(), most));
+        self
+    }
+
     /// Is not started: this is why.
     #[must_use]
     pub fn not_asked(mut self, why: GitError) -> Self {
@@ -319,9 +331,14 @@ impl<E> Git<E> {
         let complaint = temporary::file().and_then(|file| Ok((file.try_clone()?, file)));
         let (mut complaint, for_git) = complaint.map_err(|source| self.not_run(source))?;
         self.command.stdin(input).stdout(Stdio::piped()).stderr(for_git);
-        let output =
-            output_within(&mut self.command, self.time, MAX_ANSWER).map_err(|source| self.not_run(source))?;
+        let size = self.size.take();
+        let is_small = size.as_ref().map(|(folder, most)| move || !is_larger(folder, *most));
+        let watch = is_small.as_ref().map(|is_small| is_small as &dyn Fn() -> bool);
+        let output = output_within(&mut self.command, self.time, MAX_ANSWER, watch)
+            .map_err(|source| self.not_run(source))?;
+        let large = size.filter(|(folder, most)| is_larger(folder, *most));
         match output {
+            _ if large.is_some() => Err(GitError::TooLarge(large.map_or(0, |(_, most)| most))),
             None => Err(GitError::TooSlow(self.time.unwrap_or_default())),
             Some((status, answer)) if status.success() => Ok(answer),
             Some((status, _)) => {
@@ -334,6 +351,25 @@ impl<E> Git<E> {
     fn not_run(&self, source: io::Error) -> GitError {
         GitError::NotRun { program: self.command.get_program().into(), source }
     }
+}
+
+/// Whether the files below a folder are larger than this many bytes together. What vanishes meanwhile does not count.
+fn is_larger(folder: &Path, most: u64) -> bool {
+    let (mut folders, mut bytes) = (vec![folder.to_owned()], 0_u64);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(found) = entry.metadata() else { continue };
+            if found.is_dir() {
+                folders.push(entry.path());
+            } else {
+                bytes = bytes.saturating_add(found.len());
+            }
+            if bytes > most {
+                return true;
+            }
+        }
+    }
+    false
 }
 
 fn complaint_of(file: &mut File) -> io::Result<String> {
@@ -385,6 +421,10 @@ mod tests {
         check("echo a; echo b >&2; exit 3", |git| git, Err("b"));
         check("exit 3", |git| git, Err("exit status: 3"));
         check("sleep 600", |git| git.within_time(Duration::from_millis(50)), Err("it took longer than 0 s"));
+        let flood = tempfile::tempdir().unwrap();
+        let folder = flood.path().to_owned();
+        let endless = format!("head -c 3000000 /dev/zero > {}/flood; sleep 600", folder.display());
+        check(&endless, |git| git.within_size(&folder, 1 << 21), Err("it wrote more than 2 MiB"));
         check("echo asked", |git| git.not_asked(GitError::Refused("no".to_owned())).input(b""), Err("no"));
         let error = Git::alone(Path::new("/nowhere/git")).text().unwrap_err().to_string();
         assert!(error.starts_with("/nowhere/git could not be run: "), "{error}");

@@ -21,12 +21,15 @@ mod folder;
 mod git;
 mod glob;
 mod grep;
+mod hook;
 mod line_numbers;
 mod look_alike;
 mod miscopied;
 mod mounts;
 mod named_files;
 mod nearest;
+mod other_picture;
+#[cfg_attr(not(feature = "pictures"), path = "no_pictures.rs")]
 pub mod picture;
 mod process;
 mod program;
@@ -52,10 +55,11 @@ pub use edit::edit_fault;
 pub use file_lock::{FileLock, FileLockError};
 pub use file_stamp::{FileId, FileStamp, file_id};
 pub use git::{Git, GitError};
+pub use hook::{EndedHook, HookEnd, HookProcess};
 pub use picture::picture;
 pub use process::{
-    Survivor, command_mark, end_survivors, kill_all_now, looks_like_secret, settle, shell,
-    take_secret_variables,
+    LeftOpen, RunScope, Survivor, command_mark, end_survivors, kill_all_now, looks_like_secret, on_thread,
+    settle, settle_run, shell, take_secret_variables,
 };
 pub use program::program_outside;
 pub use rawko_sandbox::run_helper_if_asked;

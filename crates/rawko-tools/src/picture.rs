@@ -16,6 +16,8 @@ use rawko_core::error::ErrorCode;
 use rawko_core::message::Image;
 use rawko_core::tool::ToolOutcome;
 
+pub use crate::other_picture::other_format;
+
 /// The most pixels on a side.
 const MAX_SIDE: u32 = 2_000;
 /// The most bytes before base64, which adds a third.
@@ -38,18 +40,6 @@ pub fn format(bytes: &[u8]) -> Option<ImageFormat> {
     image::guess_format(bytes).ok().filter(|format| {
         matches!(format, ImageFormat::Png | ImageFormat::Jpeg | ImageFormat::Gif | ImageFormat::WebP)
     })
-}
-
-/// The name of another picture format, which models do not accept.
-pub fn other_format(bytes: &[u8]) -> Option<&'static str> {
-    match bytes {
-        [b'B', b'M', ..] => Some("a BMP picture"),
-        [b'I', b'I', 42, 0, ..] | [b'M', b'M', 0, 42, ..] => Some("a TIFF picture"),
-        [_, _, _, _, b'f', b't', b'y', b'p', b'a', b'v', b'i', ..] => Some("an AVIF picture"),
-        [_, _, _, _, b'f', b't', b'y', b'p', b'h', b'e', b'i', ..] => Some("a HEIC picture"),
-        [0, 0, 1, 0, ..] => Some("an icon"),
-        _ => None,
-    }
 }
 
 /// A picture that came from outside, in base64, for the model: checked, and scaled down if it is too large; or why it cannot be shown.

@@ -16,7 +16,7 @@ use crate::confine::Sandbox;
 use crate::confinement::{Confined, Confinement};
 use crate::mounts;
 use crate::process::{
-    Cause, CommandLine, HeadAndTail, Invocation, KillHandle, KillOnDrop, OrphanReaper, environment,
+    Cause, CommandLine, HeadAndTail, Invocation, KillHandle, KillOnDrop, OrphanReaper, environment, on_thread,
 };
 
 /// Bytes of output that are kept, half of them from its head.
@@ -218,7 +218,7 @@ impl CommandRunner {
         let begun = Instant::now();
         let handle = KillHandle::default();
         let guard = KillOnDrop::new(&handle);
-        let done = tokio::task::spawn_blocking(move || wait_for(&handle, &line)).await;
+        let done = on_thread(move || wait_for(&handle, &line)).await;
         drop(guard);
         let done = done.unwrap_or_else(|error| {
             let output = format!("[the command did not run to its end: {error}]");

@@ -74,7 +74,7 @@ impl ServerProcess {
     ) -> Result<(Self, UnixStream), String> {
         let confined = |sandbox: &Sandbox| Confined {
             sandbox: sandbox.clone(),
-            who: format!("mcp server {}", server.name),
+            who: server.name.clone(),
             permissions: Arc::clone(&server.permissions),
             approved_hosts: Vec::new(),
             root: root.to_owned(),
@@ -114,7 +114,7 @@ impl ServerProcess {
         let followed = Arc::clone(&state);
         // If no thread can be started, dropping the closure drops the command, which kills it.
         std::thread::Builder::new()
-            .name("mcp server".to_owned())
+            .name("server".to_owned())
             .spawn(move || follow(running, &followed))
             .map_err(failed)?;
         Ok((Self { handle, state }, ours))

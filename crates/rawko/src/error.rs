@@ -143,6 +143,19 @@ pub enum Error {
         /// What runs there.
         running: Vec<RunningSession>,
     },
+    /// [`RunControl::suspend`](crate::RunControl::suspend) stopped the run. Its session can be resumed.
+    #[error("session {session} was suspended")]
+    Suspended {
+        /// The session.
+        session: String,
+    },
+    /// Rawko, or a function that the embedding program gave it, panicked. What is recorded is sound, so that the session can be
+    /// resumed.
+    #[error("the run broke: {message}")]
+    Panicked {
+        /// What the panic said, without secrets.
+        message: String,
+    },
     /// The async runtime shut down during the run.
     #[error("the run was interrupted: its runtime shut down")]
     Interrupted,

@@ -3,6 +3,9 @@
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
 use rawko_core::Timestamp;
+use rawko_core::text::truncate;
+
+use crate::error::Error;
 
 /// Letters and digits that are not easily mistaken for one another.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
@@ -21,6 +24,24 @@ pub(crate) fn new(at: Timestamp) -> String {
         random /= 32;
     }
     id
+}
+
+/// A new id for [`RawkoBuilder::session_id`](crate::RawkoBuilder::session_id).
+#[must_use]
+pub fn new_session_id() -> String {
+    new(crate::clock::now())
+}
+
+/// The id of a new session: the one that the program gives, if it gives one.
+pub(crate) fn given_or_new(given: Option<&str>) -> Result<String, Error> {
+    match given {
+        None => Ok(new_session_id()),
+        Some(id) if is_id(id) => Ok(id.to_owned()),
+        Some(id) => Err(Error::Setup {
+            message: format!("`{}` cannot be the id of a session", truncate(id, 60)),
+            hint: "take one of rawko::new_session_id()".to_owned(),
+        }),
+    }
 }
 
 /// Whether `text` has the form of an id.
@@ -47,6 +68,9 @@ mod tests {
         for other in ["", "my-backup", "20260123-093000-123", "20260123-093000-123-x7f2k-copy", "garbage"] {
             assert!(!is_id(other), "{other}");
         }
+        assert_eq!(given_or_new(Some(&early)).unwrap(), early);
+        assert!(is_id(&given_or_new(None).unwrap()));
+        assert!(given_or_new(Some("../outside")).unwrap_err().to_string().contains("`../outside`"));
         let many: std::collections::BTreeSet<String> = (0..100).map(|_| new(Timestamp(0))).collect();
         assert!(many.len() > 95);
     }

@@ -177,7 +177,7 @@ mod with {
     /// Where the effects of a session are in its trace, if its telemetry is on.
     pub(crate) fn trace(rawko: &Rawko, header: &JournalHeader) -> SessionTrace {
         let settings = settings(rawko).ok().flatten();
-        SessionTrace { projection: settings.map(|settings| projection(header, settings.content)) }
+        SessionTrace { projection: settings.map(|settings| projection(header, &settings)) }
     }
 
     impl SessionTrace {
@@ -189,7 +189,7 @@ mod with {
 
     fn start(mut settings: Settings, path: &Path) -> Result<(LiveTelemetry, rawko_telemetry::Flush), String> {
         let journal = read(path).map_err(|error| error.to_string())?;
-        let (projection, _) = fold(&journal, settings.content);
+        let (projection, _) = fold(&journal, &settings);
         settings.resource.push(instance(&journal.header.session));
         LiveTelemetry::start(settings, projection, now())
     }
@@ -199,23 +199,23 @@ mod with {
         ("service.instance.id".to_owned(), format!("{session}-{}", std::process::id()))
     }
 
-    fn projection(header: &JournalHeader, content: bool) -> Projection {
+    fn projection(header: &JournalHeader, settings: &Settings) -> Projection {
         let caller = header.traceparent.as_ref().and_then(|text| text.parse().ok());
-        Projection::new(&header.session, caller, content)
+        Projection::new(&header.session, caller, settings.content, settings.conventions)
     }
 
     /// The projection of what a journal holds, and the spans that have ended in it.
-    fn fold(journal: &Journal, content: bool) -> (Projection, Vec<Span>) {
-        fold_events(&journal.header, journal.events().map(|(_, stamped)| stamped), content)
+    fn fold(journal: &Journal, settings: &Settings) -> (Projection, Vec<Span>) {
+        fold_events(&journal.header, journal.events().map(|(_, stamped)| stamped), settings)
     }
 
     fn fold_events<'a>(
         header: &JournalHeader,
         events: impl Iterator<Item = &'a Stamped>,
-        content: bool,
+        settings: &Settings,
     ) -> (Projection, Vec<Span>) {
         let (mut timeline, mut spans) = (Timeline::default(), Vec::new());
-        let mut projection = projection(header, content);
+        let mut projection = projection(header, settings);
         for stamped in events {
             // Spans do not name records.
             let entries = timeline.apply(0, stamped);
@@ -252,7 +252,7 @@ mod with {
                     "name one: OTEL_EXPORTER_OTLP_ENDPOINT=http://localhost:4318, or observability.endpoint",
                 ));
             };
-            let (_, spans) = fold(journal, settings.content);
+            let (_, spans) = fold(journal, &settings);
             send(settings, spans, &to, (Whole::Past, longest))
         }
 
@@ -274,7 +274,7 @@ mod with {
             };
             let Some(mut settings) = settings(self).map_err(wrong)? else { return Ok(None) };
             let Some(to) = settings.traces.as_ref().map(|target| target.shown()) else { return Ok(None) };
-            let (_, spans) = fold_events(header, events.iter(), settings.content);
+            let (_, spans) = fold_events(header, events.iter(), &settings);
             settings.resource.push(instance(&header.session));
             send(settings, spans, &to, (Whole::JustEnded(now()), longest)).map(Some)
         }

@@ -129,6 +129,11 @@ fn custom_tool_is_called() {
 }
 
 #[test]
+fn a_run_is_suspended_and_resumed() {
+    check_without_a_key("suspend", &["executing in iteration 1", "suspended", "Claimed done, not verified"]);
+}
+
+#[test]
 fn a_provider_of_ones_own_conforms() {
     check_without_a_key("conforming_provider", &["0 rules of the contract are broken"]);
 }

@@ -442,3 +442,72 @@ async fn a_provider_that_panics_ends_the_run_and_does_not_hang_it() {
     assert_eq!(outcome.status, Status::Failed);
     assert!(outcome.summary.contains("the provider `broken` broke"), "{}", outcome.summary);
 }
+
+#[tokio::test]
+async fn a_function_sees_every_call_and_a_denial_is_a_result() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("a.txt"), "one\n").unwrap();
+    let replies = json!([
+        select("developer"),
+        tool("developer", "Read", json!({"file_path": "a.txt"})),
+        tool("developer", "Write", json!({"file_path": "b.txt", "content": "two\n"})),
+        tool("developer", "Bash", json!({"command": "true"})),
+        report("developer"),
+        complete(),
+    ]);
+    let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let calls = Arc::clone(&seen);
+    let builder = builder(dir.path(), replies).on_call(move |call: rawko::GrantedCall| {
+        let is_denied = call.call.name == "Write";
+        calls.lock().unwrap().push((call.agent, call.call.name, call.access));
+        async move {
+            if is_denied {
+                rawko::CallVerdict::deny("nothing is written today")
+            } else {
+                rawko::CallVerdict::Allow
+            }
+        }
+    });
+    let (outcome, events) = run(builder).await;
+    assert_eq!(outcome.status, Status::Claimed);
+    let expected =
+        [("Read", ToolAccess::ReadOnly), ("Write", ToolAccess::Mutating), ("Bash", ToolAccess::Mutating)]
+            .map(|(tool, access)| ("developer".to_owned(), tool.to_owned(), access));
+    assert_eq!(*seen.lock().unwrap(), expected);
+    assert!(!dir.path().join("b.txt").exists());
+    let results: Vec<(String, bool, String)> = events
+        .iter()
+        .filter_map(|event| match event {
+            RunEvent::Note(Note::ToolFinished { tool, outcome, .. }) if tool != "Report" => {
+                Some((tool.clone(), outcome.is_error, outcome.content.clone()))
+            }
+            _ => None,
+        })
+        .collect();
+    assert_eq!(results.iter().map(|(_, is_error, _)| *is_error).collect::<Vec<_>>(), [false, true, false]);
+    assert!(results[1].2.contains("nothing is written today"), "{results:?}");
+    // The journal has it, so that a replay needs no function: `run` has replayed it.
+    let recorded = journal_of(dir.path()).records.into_iter().find_map(|record| match record {
+        Record::Event(stamped) => match stamped.event {
+            Event::Answered { answer: EffectAnswer::ToolFinished { outcome }, .. } => outcome.hooks?.blocked,
+            _ => None,
+        },
+        Record::Step(_) => None,
+    });
+    assert_eq!(recorded.as_deref(), Some("nothing is written today"));
+}
+
+#[test]
+fn a_session_with_hooks_is_not_given_to_a_fleet() {
+    let dir = tempfile::tempdir().unwrap();
+    let opens = || {
+        let rawko = builder(dir.path(), json!([])).trusted(true).build().unwrap();
+        rawko.opening(None, "do it", "/work").map(drop)
+    };
+    opens().unwrap();
+    std::fs::create_dir(dir.path().join(".claude")).unwrap();
+    let hooks = json!({"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "true"}]}]}});
+    std::fs::write(dir.path().join(".claude/settings.json"), hooks.to_string()).unwrap();
+    let refused = opens().unwrap_err().to_string();
+    assert!(refused.contains("hooks do not run on the workers of a fleet"), "{refused}");
+}

@@ -107,6 +107,7 @@ fn entry(agent: &LoadedAgent) -> Value {
 fn scope(agent: &LoadedAgent) -> &'static str {
     match agent.scope {
         None => "built in",
+        Some(Scope::User) if matches!(agent.source, AgentSource::Plugin { .. }) => "plug-in",
         Some(Scope::User) => "user",
         Some(Scope::Project) => "project",
     }
@@ -119,7 +120,9 @@ fn replaced(agent: &LoadedAgent) -> String {
         .iter()
         .map(|source| match source {
             AgentSource::BuiltIn => "the built-in one".to_owned(),
-            AgentSource::File(_) | AgentSource::ClaudeCode(_) => source.to_string(),
+            AgentSource::File(_) | AgentSource::ClaudeCode(_) | AgentSource::Plugin { .. } => {
+                source.to_string()
+            }
         })
         .collect();
     replaced.join(" and ")

@@ -2,6 +2,7 @@
 
 use clap::{Subcommand, ValueEnum};
 use rawko::config::{agent_schema, config_schema};
+use rawko::event_schema;
 use serde_json::json;
 
 use crate::console::OutputArgs;
@@ -18,9 +19,9 @@ pub(crate) enum ConfigCommand {
     Show(OutputArgs),
     /// Check all files and report all errors at once
     Check(OutputArgs),
-    /// Print the JSON Schema of a file, for editors
+    /// Print the JSON Schema of a file, for editors, or of a run's events, for programs
     Schema {
-        /// Which file
+        /// Of what
         #[arg(value_enum, default_value_t = SchemaFile::Config)]
         file: SchemaFile,
         /// Accepted for consistency: a schema is always JSON
@@ -29,13 +30,15 @@ pub(crate) enum ConfigCommand {
     },
 }
 
-/// Files that have a schema.
+/// What has a schema.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum SchemaFile {
     /// config.yaml
     Config,
     /// An agent in YAML
     Agent,
+    /// An event of `--output stream-json`
+    Events,
 }
 
 /// Runs the subcommand.
@@ -54,6 +57,10 @@ pub(crate) fn run(workspace: &Workspace, action: &ConfigCommand) -> Result<Exit,
         }
         ConfigCommand::Schema { file: SchemaFile::Agent, json: _ } => {
             console.json(&agent_schema())?;
+            Ok(Exit::Success)
+        }
+        ConfigCommand::Schema { file: SchemaFile::Events, json: _ } => {
+            console.json(&event_schema())?;
             Ok(Exit::Success)
         }
     }

@@ -42,7 +42,12 @@ pub(crate) fn run(workspace: &Workspace, arguments: &DiffArgs) -> Result<Exit, F
     let span = arguments.execution.map_or(DiffRange::Session, DiffRange::Execution);
     let lines = !arguments.stat && !arguments.json;
     let console = &workspace.console;
-    let changes = match checkpoints.changes(span, if lines { DiffDetail::Lines } else { DiffDetail::Files }) {
+    let detail = match lines {
+        false => DiffDetail::Files,
+        true if io::stdout().is_terminal() => DiffDetail::Lines,
+        true => DiffDetail::Bytes,
+    };
+    let changes = match checkpoints.changes(span, detail) {
         Err(CheckpointError::Unknown { kept, .. })
             if kept.is_empty() && span == DiffRange::Session && !lacks_checkpoints(&journal) =>
         {

@@ -1,6 +1,7 @@
-//! `rawko mcp`: lists the servers of tools, checks and approves what they list, and calls them.
+//! `rawko mcp`: lists the servers of tools, checks and approves what they list, and calls them; and serves rawko itself.
 
 mod callback;
+mod serve;
 
 use clap::{Args, Subcommand};
 use rawko::mcp_client::{Answer, ListedTool};
@@ -39,6 +40,8 @@ pub(crate) enum McpCommand {
         #[arg(value_name = "SERVER")]
         server: String,
     },
+    /// Serve this project to another program's agent: start, watch, steer and continue tasks
+    Serve(serve::McpServeArgs),
 }
 
 /// Options of `rawko mcp check`.
@@ -83,6 +86,7 @@ pub(crate) fn run(workspace: &Workspace, action: &McpCommand) -> Result<Exit, Fa
         McpCommand::Check(arguments) => check(workspace, arguments),
         McpCommand::Call(arguments) => call(workspace, arguments),
         McpCommand::Login { server } => login(workspace, server),
+        McpCommand::Serve(arguments) => serve::serve(workspace, arguments),
     }
 }
 
@@ -94,6 +98,7 @@ fn list(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
         json!({
             "name": server.name(), "target": loaded.target(), "path": loaded.path, "scope": loaded.scope,
             "approval": server.state(),
+            "plugin": loaded.plugin.as_ref().map(|plugin| &plugin.place.name),
         })
     };
     let entries: Vec<Value> = servers.iter().map(entry).collect();
@@ -108,7 +113,10 @@ fn list(workspace: &Workspace, as_json: bool) -> Result<Exit, Failure> {
                 McpState::NotApproved => "no".to_owned(),
                 McpState::Unusable { .. } => "unusable".to_owned(),
             }),
-            ("FROM", &|server| server.loaded().path.to_string_lossy().into_owned()),
+            ("FROM", &|server| match &server.loaded().plugin {
+                Some(plugin) => format!("plug-in {}", plugin.place.name),
+                None => server.loaded().path.to_string_lossy().into_owned(),
+            }),
             ("TARGET", &|server| server.loaded().target()),
         ])
     })?;

@@ -1,5 +1,6 @@
 //! The commands, one file each: their options, and what they do.
 
+pub(crate) mod acp;
 pub(crate) mod agents;
 pub(crate) mod approve;
 pub(crate) mod arbiter;
@@ -20,6 +21,7 @@ pub(crate) mod machine;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod memory;
+pub(crate) mod plugins;
 pub(crate) mod providers;
 pub(crate) mod replay;
 pub(crate) mod resume;

@@ -83,7 +83,7 @@ fn list(skills: &[Skill], paint: Paint) -> String {
     }
     let mut text = Rows::new(paint, skills).table(&[
         ("NAME", &|skill| skill.name.clone()),
-        ("SOURCE", &|skill| scope(skill.scope()).to_owned()),
+        ("SOURCE", &|skill| origin(skill)),
         ("USED", &|skill| if skill.is_used() { "yes" } else { "no" }.to_owned()),
         ("FOLDER", &|skill| skill.place.shown.to_string_lossy().into_owned()),
         ("DESCRIPTION", &|skill| shortened(&skill.description, 60)),
@@ -97,10 +97,12 @@ fn list(skills: &[Skill], paint: Paint) -> String {
     text
 }
 
-fn scope(scope: Scope) -> &'static str {
-    match scope {
-        Scope::User => "user",
-        Scope::Project => "project",
+/// Whose a skill is.
+fn origin(skill: &Skill) -> String {
+    match (&skill.place.plugin, skill.scope()) {
+        (Some(plugin), _) => format!("plug-in {plugin}"),
+        (None, Scope::User) => "user".to_owned(),
+        (None, Scope::Project) => "project".to_owned(),
     }
 }
 
@@ -117,7 +119,7 @@ fn why_not(skill: &Skill) -> Option<String> {
 
 fn page(skill: &Skill, paint: Paint) -> String {
     let mut rows = vec![
-        ("source", scope(skill.scope()).to_owned()),
+        ("source", origin(skill)),
         ("folder", skill.place.shown.to_string_lossy().into_owned()),
         ("used", why_not(skill).unwrap_or_else(|| "yes".to_owned())),
         ("description", skill.description.clone()),

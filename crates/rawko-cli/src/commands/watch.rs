@@ -5,14 +5,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use rawko::RunEvent;
-use rawko::journal::{JournalTail, Record, SessionStatus, SessionStore};
-use rawko_core::Timestamp;
+use rawko::journal::{SessionStatus, SessionStore};
+use rawko::{FollowedSession, RunEvent, SessionNews};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::clean_line;
-use crate::recorded::RecordedRun;
 use crate::reporters::{OutputFormat, Reporter, Summary, Verbosity, reporter};
 use crate::run_args::exit_of;
 use crate::runtime::block_on;
@@ -63,10 +61,10 @@ pub(crate) fn run(workspace: &Workspace, arguments: &WatchArgs) -> Result<Exit, 
         false => arguments.output.unwrap_or_default(),
     };
     let verbosity = if arguments.verbose { Verbosity::Verbose } else { Verbosity::Normal };
-    let watched = FollowedSession::open(&path)?;
-    let name = clean_line(&watched.tail.header().session);
+    let watched = FollowedSession::open(&path).map_err(rawko::Error::from)?;
+    let name = clean_line(watched.id());
     let mut reporter = reporter(*console, format, (verbosity, true), &workspace.keyboard, None);
-    match block_on(watched.follow(reporter.as_mut()))? {
+    match block_on(follow(watched, reporter.as_mut()))? {
         SessionWatchEnd::Finished { event: finished, tree } => {
             let summary = Summary::of(&finished, Some(path.display().to_string()), false);
             let summary = summary.map(|summary| Summary { tree, ..summary });
@@ -105,88 +103,45 @@ fn chosen(store: &SessionStore, id: Option<&str>) -> Result<PathBuf, Failure> {
     }
 }
 
-/// A session that is followed.
-struct FollowedSession {
-    tail: JournalTail,
-    run: RecordedRun,
-    /// Its end, where it has one.
-    finished: Option<(RunEvent, Timestamp)>,
-}
-
-/// What a journal says.
-enum News {
-    /// An event, and when it happened.
-    Event(Box<RunEvent>, Timestamp),
-    /// No process carried the session for so long, in milliseconds.
-    Gap(u64),
-}
-
-impl FollowedSession {
-    fn open(path: &std::path::Path) -> Result<Self, Failure> {
-        let tail = JournalTail::open(path).map_err(rawko::Error::from)?;
-        let run = RecordedRun::new(tail.header().clone(), path);
-        Ok(Self { tail, run, finished: None })
-    }
-
-    /// What has been written since the last look.
-    fn news(&mut self) -> Result<Vec<News>, Failure> {
-        let mut news = Vec::new();
-        while let Some(record) = self.tail.next_record().map_err(rawko::Error::from)? {
-            let Record::Event(stamped) = record else { continue };
-            let gap = self.run.gap_before(&stamped);
-            news.extend((gap > 0).then_some(News::Gap(gap)));
-            for event in self.run.take(&stamped) {
-                match event.outcome() {
-                    // It comes again if more becomes known of it.
-                    Some(_) => self.finished = Some((event, stamped.at)),
-                    None => news.push(News::Event(Box::new(event), stamped.at)),
-                }
-            }
-            if !self.run.session().state().is_final() {
-                self.finished = None;
+/// Reports what there is and what comes, from the beginning of the present task, until the session ends.
+async fn follow(
+    mut session: FollowedSession,
+    reporter: &mut (dyn Reporter + Send),
+) -> Result<SessionWatchEnd, Failure> {
+    let mut signals = StopSignals::listen()?;
+    let mut looks = tokio::time::interval(LOOK);
+    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    let mut is_first = true;
+    let ended = loop {
+        tokio::select! {
+            biased;
+            _ = signals.next() => break SessionWatchEnd::Detached,
+            _ = looks.tick() => {}
+        }
+        // Asked before the look: what a process wrote before it ended is seen then.
+        let is_written = session.is_written();
+        let mut news = session.news().map_err(rawko::Error::from)?;
+        if std::mem::take(&mut is_first) {
+            let begins = |news: &SessionNews| matches!(news, SessionNews::Event(event, _) if matches!(**event, RunEvent::SessionStarted { .. }));
+            news.drain(..news.iter().rposition(begins).unwrap_or(0));
+        }
+        for news in &news {
+            match news {
+                SessionNews::Event(event, at) => reporter.recorded(event, *at)?,
+                SessionNews::Gap(ms) => reporter.gap(*ms),
             }
         }
-        Ok(news)
-    }
-
-    /// Reports what there is and what comes, from the beginning of the present task, until the session ends.
-    async fn follow(mut self, reporter: &mut (dyn Reporter + Send)) -> Result<SessionWatchEnd, Failure> {
-        let mut signals = StopSignals::listen()?;
-        let mut looks = tokio::time::interval(LOOK);
-        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-        let mut is_first = true;
-        let ended = loop {
-            tokio::select! {
-                biased;
-                _ = signals.next() => break SessionWatchEnd::Detached,
-                _ = looks.tick() => {}
-            }
-            // Asked before the look: what a process wrote before it ended is seen then.
-            let is_written = self.tail.is_written();
-            let mut news = self.news()?;
-            if std::mem::take(&mut is_first) {
-                let begins = |news: &News| matches!(news, News::Event(event, _) if matches!(**event, RunEvent::SessionStarted { .. }));
-                news.drain(..news.iter().rposition(begins).unwrap_or(0));
-            }
-            for news in &news {
-                match news {
-                    News::Event(event, at) => reporter.recorded(event, *at)?,
-                    News::Gap(ms) => reporter.gap(*ms),
-                }
-            }
-            let is_whole = !is_written || self.run.session().unseen_tree().is_none();
-            if let Some((finished, at)) = self.finished.take_if(|_| is_whole) {
-                reporter.recorded(&finished, at)?;
-                break SessionWatchEnd::Finished { event: Box::new(finished), tree: self.run.tree() };
-            }
-            if !is_written {
-                break SessionWatchEnd::Interrupted;
-            }
-            if reporter.is_animated() {
-                reporter.tick()?;
-            }
-        };
-        reporter.close()?;
-        Ok(ended)
-    }
+        if let Some((finished, at)) = session.end(is_written) {
+            reporter.recorded(&finished, at)?;
+            break SessionWatchEnd::Finished { event: Box::new(finished), tree: session.run().tree() };
+        }
+        if !is_written {
+            break SessionWatchEnd::Interrupted;
+        }
+        if reporter.is_animated() {
+            reporter.tick()?;
+        }
+    };
+    reporter.close()?;
+    Ok(ended)
 }

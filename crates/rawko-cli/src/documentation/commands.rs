@@ -19,8 +19,8 @@ Every command with every option, generated from the program. [The command line](
 /// The heading under which clap lists the options of every command.
 const GLOBAL: &str = "Global options";
 
-/// Commands that the help of a build without the feature `fleet` leaves out. The page is of every build.
-const OF_FLEETS: [&str; 3] = ["submit", "fleet", "worker"];
+/// Commands that the help of a build without the features `fleet` and `acp` leaves out. The page is of every build.
+const OF_FEATURES: [&str; 4] = ["submit", "fleet", "worker", "acp"];
 
 #[test]
 fn the_page_shows_the_commands_as_they_are() {
@@ -56,7 +56,7 @@ fn write_command(page: &mut String, command: &mut Command, of_run: &BTreeMap<Str
         page.push_str("\n| | |\n| --- | --- |\n");
         page.extend(rows);
     }
-    let is_shown = |inner: &&mut Command| !inner.is_hide_set() || OF_FLEETS.contains(&inner.get_name());
+    let is_shown = |inner: &&mut Command| !inner.is_hide_set() || OF_FEATURES.contains(&inner.get_name());
     for inner in command.get_subcommands_mut().filter(is_shown) {
         write_command(page, inner, of_run, false);
     }

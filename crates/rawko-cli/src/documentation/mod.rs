@@ -2,6 +2,7 @@
 //! every command line. None of this is compiled into the program.
 
 mod commands;
+mod events;
 mod links;
 mod sdk;
 mod settings;
@@ -43,12 +44,13 @@ impl Block {
     }
 }
 
-/// All pages for people: those of the root, and the book.
+/// All pages for people: those of the root, the book, and those of the packages for others' programs.
 fn pages() -> Vec<Page> {
     let root = Path::new(ROOT);
     let mut found: Vec<PathBuf> = Vec::new();
     markdown(root, false, &mut found);
     markdown(&root.join("docs"), true, &mut found);
+    markdown(&root.join("integrations"), true, &mut found);
     found.sort();
     let pages = found.into_iter().map(|path| Page {
         name: path.strip_prefix(root).expect("below the root").to_string_lossy().into_owned(),

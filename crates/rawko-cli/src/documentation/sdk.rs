@@ -23,7 +23,7 @@ fn the_guide_shows_the_examples_as_they_are() {
         shown += 1;
     }
     page.push_str(rest);
-    assert_eq!(shown, 4);
+    assert_eq!(shown, 5);
     check_generated(PAGE, &page);
 }
 

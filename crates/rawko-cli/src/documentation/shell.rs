@@ -16,16 +16,22 @@ use crate::arguments::{Cli, asks_for_build, with_command};
 
 /// Programs that the documentation may name. Check that a new one is the right one before you add it here.
 const PROGRAMS: &[&str] = &[
+    "acpx",
     "cargo",
     "copilot",
     "gh",
     "git",
+    "harbor",
     "head",
+    "inspect",
     "jq",
     "just",
     "maturin",
     "mdbook",
     "npm",
+    "pip",
+    "python",
+    "rawko-swebench",
     "sh",
     "sha256sum",
     "sudo",

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use rawko::Explanation;
 use rawko::{Outcome, RunEvent};
+use rawko_core::agent::outside::OutsideUse;
 use rawko_core::facts::{Proof, VERIFY, Verification};
 use rawko_core::integrity::{DoubtReason, IntegrityResult};
 use rawko_core::session::{LimitKind, Status};
@@ -146,6 +147,7 @@ impl Summary {
             let text = format!("session {others} in the same folder: files and verification may be of both");
             rows.push(("Ran beside:", text));
         }
+        rows.extend(outcome.outside.iter().map(|used| ("ACP agent:", outside_line(used))));
         if let Some(journal) = &self.journal {
             rows.push(("Journal:", clean_line(journal)));
         }
@@ -484,6 +486,15 @@ fn advice(error: Option<&ErrorInfo>, fork: &str) -> String {
         | ErrorCode::Stalled
         | ErrorCode::Unknown => "read the error above; then change the task or the configuration".to_owned(),
     }
+}
+
+/// An outside agent that worked, and the key that it was given, in one line.
+fn outside_line(used: &OutsideUse) -> String {
+    let key = match &used.key {
+        Some(key) => format!("was given your {}", clean_line(key)),
+        None => "was given no key".to_owned(),
+    };
+    format!("{} ({}) {key}", clean_line(&used.agent), clean_line(&used.program))
 }
 
 /// Changed files that run on the user's machine later, in one line.

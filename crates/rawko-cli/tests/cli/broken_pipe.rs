@@ -3,7 +3,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::place::{Place, wait_for};
 
@@ -25,21 +25,35 @@ fn commands_end_quietly() {
     check(&["machine", "export"], 0);
 }
 
-#[test]
-fn a_run_whose_events_have_no_reader_is_cancelled() {
-    let place = Place::scripted(&json!([
-        {"for": "select", "decision": {"decision": "SELECT_MODE", "mode": "developer", "reason": "r"}},
-        {"for": "developer", "repeat": true, "delayMs": 5, "tools": [{"name": "Glob", "input": {"pattern": "*"}}]},
-    ]));
+/// A run whose reader goes away after a line with `last` is cancelled, whatever `developer` does.
+#[track_caller]
+fn check_cancelled(last: &str, developer: &Value) {
+    let select =
+        json!({"for": "select", "decision": {"decision": "SELECT_MODE", "mode": "developer", "reason": "r"}});
+    let place = Place::scripted(&json!([select, developer]));
     let mut command = place.command(&["--yes", "--output", "stream-json", "go on and on"]);
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut first = String::new();
-    BufReader::with_capacity(1, child.stdout.take().unwrap()).read_line(&mut first).unwrap();
-    assert!(first.contains("session_started"));
+    let mut lines = BufReader::with_capacity(1, child.stdout.take().unwrap()).lines();
+    assert!(lines.any(|line| line.unwrap().contains(last)));
+    drop(lines);
     let mut said = String::new();
     child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
     assert_eq!((child.wait().unwrap().code(), said.as_str()), (Some(130), ""));
     place.rawko(&["sessions", "list"]).ends(0).says(&["cancelled"]);
+}
+
+#[test]
+fn a_run_whose_events_have_no_reader_is_cancelled() {
+    let glob = json!([{"name": "Glob", "input": {"pattern": "*"}}]);
+    check_cancelled(
+        "session_started",
+        &json!({"for": "developer", "repeat": true, "delayMs": 5, "tools": glob}),
+    );
+}
+
+#[test]
+fn a_run_whose_reader_goes_while_the_model_thinks_is_cancelled() {
+    check_cancelled("agent_started", &json!({"for": "developer", "delayMs": 3_600_000, "text": "Done."}));
 }
 
 #[cfg(target_os = "linux")]

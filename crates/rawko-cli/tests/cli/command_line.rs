@@ -195,11 +195,12 @@ fn help_is_no_failure() {
     let place = Place::new();
     let help = place.rawko(&["--help"]).ends(0).out;
     // What a build lacks is not in its help.
-    let of_fleets =
-        |line: &&str| ["  submit ", "  fleet ", "  worker "].iter().any(|name| line.starts_with(name));
-    let shown = if cfg!(feature = "fleet") { 3 } else { 0 };
-    assert_eq!(help.lines().filter(of_fleets).count(), shown, "{help}");
-    let help: Vec<&str> = help.lines().filter(|line| !of_fleets(line)).collect();
+    let of_features = |line: &&str| {
+        ["  submit ", "  fleet ", "  worker ", "  acp "].iter().any(|name| line.starts_with(name))
+    };
+    let shown = if cfg!(feature = "fleet") { 3 } else { 0 } + usize::from(cfg!(feature = "acp"));
+    assert_eq!(help.lines().filter(of_features).count(), shown, "{help}");
+    let help: Vec<&str> = help.lines().filter(|line| !of_features(line)).collect();
     insta::assert_snapshot!("help", help.join("\n"));
     insta::assert_snapshot!("help_run", place.rawko(&["run", "--help"]).ends(0).out);
     insta::assert_snapshot!("help_simulate", place.rawko(&["help", "machine", "simulate"]).ends(0).out);

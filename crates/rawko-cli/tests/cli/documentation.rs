@@ -74,8 +74,9 @@ fn files(folder: &Path, ending: &str, found: &mut Vec<PathBuf>) {
 #[test]
 fn every_command_that_hints_and_documentation_name_is_there() {
     let place = Place::new();
-    // Those of fleets are in the help of builds that have them.
-    let all = commands(&place, &[]).into_iter().chain(["submit", "fleet", "worker"].map(str::to_owned));
+    // Those of features are in the help of builds that have them.
+    let all =
+        commands(&place, &[]).into_iter().chain(["submit", "fleet", "worker", "acp"].map(str::to_owned));
     let actions: BTreeMap<String, Vec<String>> =
         all.map(|name| (name.clone(), commands(&place, &[&name]))).collect();
     let root = Path::new(ROOT);

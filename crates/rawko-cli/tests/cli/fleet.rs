@@ -12,6 +12,13 @@ fn a_build_without_fleets_says_how_to_get_one() {
     place.rawko(&["fleet", "approve", "--help"]).ends(0).says(&["--question"]);
 }
 
+#[test]
+#[cfg(not(feature = "acp"))]
+fn a_build_without_the_protocol_of_editors_says_how_to_get_one() {
+    let place = Place::new();
+    place.rawko(&["acp"]).ends(2).complains(&["built without the Agent Client Protocol", "--features acp"]);
+}
+
 #[cfg(feature = "fleet")]
 mod with_fleets {
     use std::fs;

@@ -5,6 +5,8 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[cfg(feature = "acp")]
+mod acp_agents;
 mod adopted;
 mod answers;
 mod approvals;
@@ -31,6 +33,7 @@ mod forks;
 mod found_checks;
 mod git_repositories;
 mod habits;
+mod hooks;
 mod hybrid;
 mod injection;
 mod integrity;
@@ -39,6 +42,10 @@ mod keys;
 mod limits;
 mod logs;
 mod mcp;
+mod mcp_serve;
+mod mcp_serve_client;
+mod mcp_serve_http;
+mod mcp_serve_tasks;
 mod memory;
 mod models;
 mod newcomer;
@@ -46,6 +53,7 @@ mod notify;
 mod of_the_user;
 mod outages;
 mod permissions;
+mod plugins;
 mod prompt_cache;
 mod provider_search;
 mod record;
@@ -80,4 +88,6 @@ mod waits;
 mod web;
 mod whole_run;
 mod wire;
+#[cfg(not(feature = "acp"))]
+mod without_acp;
 mod worktree;

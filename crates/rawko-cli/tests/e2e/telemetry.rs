@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value as Number;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use rawko_core::text::hex;
 use serde_json::{Value, json};
@@ -100,8 +101,9 @@ fn a_run_is_sent_as_spans_by_the_conventions() {
     };
     assert_eq!(value(root, "gen_ai.usage.input_tokens"), sum("gen_ai.usage.input_tokens"));
 
+    assert_eq!(value(root, "gen_ai.agent.name"), "rawko");
     let request = &collector.requests()[0].resource_spans[0];
-    assert_eq!(request.scope_spans[0].schema_url, "https://opentelemetry.io/schemas/gen-ai/1.42.0");
+    assert_eq!(request.scope_spans[0].schema_url, "https://opentelemetry.io/schemas/gen-ai/0.1.0");
     let resource = &request.resource.as_ref().unwrap().attributes;
     assert_eq!(attribute(resource, "service.name").as_deref(), Some("mine"));
     assert_eq!(attribute(resource, "team").as_deref(), Some("a"));
@@ -117,25 +119,71 @@ fn a_run_is_sent_as_spans_by_the_conventions() {
     }
 }
 
+/// The schema of the metrics that have arrived, and how many values or sums each metric has.
+fn counts(collector: &Collector) -> (String, BTreeMap<String, u64>) {
+    let metrics = collector.metrics();
+    let scope = &metrics.resource_metrics[0].scope_metrics[0];
+    let counts = scope.metrics.iter().map(|metric| {
+        let count = match metric.data.as_ref().unwrap() {
+            Data::Histogram(histogram) => histogram.data_points.iter().map(|point| point.count).sum(),
+            Data::Sum(sum) => sum.data_points.len() as u64,
+            other => panic!("{other:?}"),
+        };
+        (metric.name.clone(), count)
+    });
+    (scope.schema_url.clone(), counts.collect())
+}
+
+#[track_caller]
+fn check_counts(collector: &Collector, schema: &str, expected: &[(&str, u64)]) {
+    let (url, counts) = counts(collector);
+    assert_eq!(url, format!("https://opentelemetry.io/schemas/gen-ai/{schema}"));
+    let expected = expected.iter().map(|(name, count)| ((*name).to_owned(), *count));
+    assert_eq!(counts, expected.collect::<BTreeMap<_, _>>());
+}
+
 #[test]
 fn metrics_come_with_the_end_of_a_run() {
     let collector = Collector::start();
     trial("exit 3", &collector).run("Fail a command.").exits(0);
-    let metrics = collector.metrics();
-    let scope = &metrics.resource_metrics[0].scope_metrics[0];
-    assert_eq!(scope.schema_url, "https://opentelemetry.io/schemas/gen-ai/1.42.0");
-    let counts: BTreeMap<&str, u64> = scope
-        .metrics
+    let expected = [
+        ("gen_ai.client.inference.duration", 4),
+        ("gen_ai.client.inference.operation.input_tokens", 4),
+        ("gen_ai.client.inference.operation.output_tokens", 4),
+        // Sums for each model: there is one.
+        ("gen_ai.client.inference.usage.cache_read.input_tokens", 1),
+        ("gen_ai.client.inference.usage.cache_write.input_tokens", 1),
+        ("gen_ai.client.inference.usage.input_tokens", 1),
+        ("gen_ai.client.inference.usage.output_tokens", 1),
+        ("gen_ai.execute_tool.duration", 1),
+        // The task and its one agent.
+        ("gen_ai.invoke_agent.duration", 2),
+        ("rawko.errors", 1),
+    ];
+    check_counts(&collector, "0.1.0", &expected);
+    let sum_of_calls: u64 = collector
+        .spans()
         .iter()
-        .map(|metric| {
-            let count = match metric.data.as_ref().unwrap() {
-                Data::Histogram(histogram) => histogram.data_points.iter().map(|point| point.count).sum(),
-                Data::Sum(sum) => sum.data_points.len() as u64,
-                other => panic!("{other:?}"),
-            };
-            (metric.name.as_str(), count)
-        })
-        .collect();
+        .filter(|span| span.name.starts_with("chat "))
+        .map(|span| attribute(&span.attributes, "gen_ai.usage.input_tokens").unwrap().parse::<u64>().unwrap())
+        .sum();
+    let metrics = collector.metrics();
+    let metrics = &metrics.resource_metrics[0].scope_metrics[0].metrics;
+    let used = metrics.iter().find(|it| it.name == "gen_ai.client.inference.usage.input_tokens").unwrap();
+    let Some(Data::Sum(used)) = &used.data else { panic!("{used:?}") };
+    assert_eq!(used.data_points[0].value, Some(Number::AsInt(sum_of_calls.cast_signed())));
+}
+
+#[test]
+fn the_older_names_are_sent_where_they_are_asked_for() {
+    let collector = Collector::start();
+    let trial = trial("exit 3", &collector).env("OTEL_SEMCONV_STABILITY_OPT_IN", "gen_ai/1.42.0");
+    trial.run("Fail a command.").exits(0);
+    let spans = collector.spans();
+    let root = only(&spans, "invoke_workflow rawko");
+    let has = |name: &str| attribute(&root.attributes, name).is_some();
+    assert!(has("gen_ai.workflow.name") && has("gen_ai.usage.cache_creation.input_tokens"), "{root:?}");
+    assert!(!has("gen_ai.agent.name") && !has("gen_ai.usage.cache_write.input_tokens"), "{root:?}");
     let expected = [
         ("gen_ai.client.operation.duration", 4),
         ("gen_ai.client.token.usage", 8),
@@ -144,7 +192,7 @@ fn metrics_come_with_the_end_of_a_run() {
         ("gen_ai.workflow.duration", 1),
         ("rawko.errors", 1),
     ];
-    assert_eq!(counts, BTreeMap::from(expected));
+    check_counts(&collector, "1.42.0", &expected);
 }
 
 #[test]

@@ -64,6 +64,7 @@ fn answers(what: &str, records: &[rawko::journal::Record]) -> (BTreeSet<String>,
             Event::Answered { effect, answer: EffectAnswer::ModelReplied { .. } }
             | Event::Answered { effect, answer: EffectAnswer::ModelFailed { .. } }
             | Event::Answered { effect, answer: EffectAnswer::ToolFinished { .. } }
+            | Event::Answered { effect, answer: EffectAnswer::OutsideAgentEnded { .. } }
             | Event::Answered { effect, answer: EffectAnswer::ApprovalAnswered { .. } }
             | Event::Answered { effect, answer: EffectAnswer::CheckpointTaken { .. } }
             | Event::Answered { effect, answer: EffectAnswer::TreeInspected { .. } }
@@ -72,6 +73,7 @@ fn answers(what: &str, records: &[rawko::journal::Record]) -> (BTreeSet<String>,
             | Event::Answered { effect, answer: EffectAnswer::TreeInspectionFailed { .. } }
             | Event::Answered { effect, answer: EffectAnswer::VerificationFinished { .. } }
             | Event::Answered { effect, answer: EffectAnswer::CheckpointFailed { .. } }
+            | Event::Answered { effect, answer: EffectAnswer::HooksAnswered { .. } }
             | Event::Answered { effect, answer: EffectAnswer::TimerFired } => *effect,
             Event::Answered { effect, answer: EffectAnswer::EffectLost } => {
                 lost_effects.insert(*effect);

@@ -1,7 +1,7 @@
 //! A process at work: it is watched, signalled, killed or waited for, and does not outlive its test.
 
 use std::io::Read;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, ChildStdin, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -32,6 +32,14 @@ impl Process {
         let (out, err) =
             (Reading::of(child.stdout.take().unwrap()), Reading::of(child.stderr.take().unwrap()));
         Self { child, out, err, deadline: Instant::now() + PATIENCE }
+    }
+
+    /// The same with an input, which is open until it is dropped.
+    #[track_caller]
+    pub(crate) fn start_with_input(command: &mut Command) -> (Self, ChildStdin) {
+        let mut process = Self::start(command.stdin(Stdio::piped()));
+        let input = process.child.stdin.take().unwrap();
+        (process, input)
     }
 
     /// Sends it a signal.

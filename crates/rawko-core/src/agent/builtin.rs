@@ -146,6 +146,7 @@ impl Builtin {
             limits: AgentLimits { max_iterations: Some(self.max_iterations), ..AgentLimits::default() },
             budget: Default::default(),
             provider: AgentProvider::default(),
+            acp: None,
             memory: AgentMemory::default(),
             skills: None,
             permissions: None,

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::outside::{AcpProgram, OUTSIDE_TIMEOUT_MS};
 use super::role::AgentRole;
 use crate::memory_limit::MemoryLimit;
 use crate::thinking::Thinking;
@@ -49,6 +50,9 @@ pub struct AgentConfig {
     /// Provider and model, where they differ from the project's.
     #[serde(default, skip_serializing_if = "is_default")]
     pub provider: AgentProvider,
+    /// The program that does its work, by the Agent Client Protocol, in the place of a model and rawko's tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acp: Option<AcpProgram>,
     /// Which memories it is given.
     #[serde(default, skip_serializing_if = "is_default")]
     pub memory: AgentMemory,
@@ -74,6 +78,12 @@ impl AgentConfig {
     #[must_use]
     pub fn judges(&self) -> bool {
         self.role.is_some_and(AgentRole::judges)
+    }
+
+    /// Longest time of one execution, in milliseconds.
+    #[must_use]
+    pub fn longest_execution(&self) -> Option<u64> {
+        self.limits.timeout.or_else(|| self.acp.as_ref().map(|_| OUTSIDE_TIMEOUT_MS))
     }
 
     /// Model turns of one execution.

@@ -6,6 +6,7 @@
 mod calls;
 mod dialogue;
 mod inbox;
+mod outside;
 mod record;
 mod turns;
 mod unapproved;
@@ -35,6 +36,8 @@ pub struct Execution {
     max_turns: u32,
     /// Whether its report carries a verdict.
     judges: bool,
+    /// Whether another program does its work.
+    is_outside: bool,
     /// The memories that its system prompt ends with.
     memories: Vec<RecalledMemory>,
     pub(crate) dialogue: Dialogue,
@@ -139,6 +142,7 @@ impl Execution {
             agent: agent.config.name.clone(),
             max_turns: agent.config.max_turns(),
             judges: agent.config.judges(),
+            is_outside: agent.config.acp.is_some(),
             memories: Vec::new(),
             dialogue: Dialogue::new(conversation, models, opening),
             calls: Calls::default(),

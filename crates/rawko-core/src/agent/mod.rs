@@ -5,6 +5,8 @@ mod compaction;
 mod config;
 mod control;
 pub mod execution;
+pub mod outside;
+mod outside_prompt;
 pub mod prompt;
 mod replan;
 mod role;
@@ -21,6 +23,8 @@ pub use config::{
 pub use control::{
     REPORT, Report, ReportOutcome, StepInput, UPDATE_PLAN, UpdatePlan, control_tools, report_tool,
 };
+pub use outside::AcpProgram;
+pub use outside_prompt::outside_system_prompt;
 pub use role::AgentRole;
 pub use shortening::Compaction;
 pub use skills::{SKILL, SkillSetup};

@@ -52,7 +52,7 @@ pub fn system_prompt(agent: &AgentSetup, place: &ProjectContext) -> String {
 }
 
 /// The project's `AGENTS.md` files: the nearest one whole, the others by name.
-fn standing_instructions(place: &ProjectContext) -> String {
+pub(super) fn standing_instructions(place: &ProjectContext) -> String {
     let mut text = String::new();
     if place.instructions.is_none() && place.more_instructions.is_empty() {
         return text;
@@ -184,6 +184,20 @@ pub fn change(agent: &AgentSetup, patch: Option<&str>) -> String {
         }
         None => String::new(),
     }
+}
+
+/// What the user's hooks said about the task, as a section of a conversation's first message; empty if that is nothing.
+#[must_use]
+pub fn hooks(context: &[String]) -> String {
+    if context.is_empty() {
+        return String::new();
+    }
+    let mut text =
+        String::from("\n# From the user's hooks\nPrograms of the user's added this to the task.\n");
+    for words in context {
+        let _ = writeln!(text, "{}", fence("hook", words));
+    }
+    text
 }
 
 /// The earlier tasks of the session, as a section of a conversation's first message; empty if there are none.

@@ -96,6 +96,11 @@ impl Finding {
         format!("{severity}{file}{}", self.text).split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
+    /// A finding in these words, bounded.
+    pub(super) fn of_text(text: &str) -> Self {
+        Self { text: text.to_owned(), ..Self::default() }.bounded()
+    }
+
     fn bounded(self) -> Self {
         let short = |text: Option<String>| text.map(|text| truncate(&text, NAME_CHARS));
         Self {

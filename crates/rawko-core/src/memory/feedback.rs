@@ -3,6 +3,7 @@
 //! A use is one execution that was given the memory. Owns what counts as help and what that is worth in a score;
 //! where the records are kept is decided elsewhere.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
@@ -37,7 +38,7 @@ pub struct Use {
 }
 
 /// How an execution ended that was given memories.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UseOutcome {
     /// It did what it was to do.

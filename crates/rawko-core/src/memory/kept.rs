@@ -1,9 +1,10 @@
 //! The result of keeping a memory.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The result of keeping a memory.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "as", rename_all = "snake_case")]
 pub enum KeptMemory {
     /// A new file.

@@ -1,5 +1,6 @@
 //! The memories that an execution was given, and how they were used.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::feedback::UseOutcome;
@@ -27,7 +28,7 @@ pub struct Recalled {
 }
 
 /// How many memories match and are not given, and why.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Unmet {
     /// There is no place left for them.
@@ -60,7 +61,7 @@ impl Unmet {
 }
 
 /// One memory that an execution is given.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RecalledMemory {
     /// Its path below the memories' folder.
@@ -75,7 +76,7 @@ pub struct RecalledMemory {
 }
 
 /// How one memory was used in one execution.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MemoryUse {
     /// Its path below the memories' folder.

@@ -3,9 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::effect::TimerPurpose;
+use crate::agent::outside::OutsideWork;
 use crate::approval::Approval;
 use crate::error::ErrorInfo;
 use crate::facts::{TreeInspection, Verification};
+use crate::hook::HookReply;
 use crate::memory::{KeptMemory, Recalled};
 use crate::message::{Message, StopReason};
 use crate::tool::ToolOutcome;
@@ -43,6 +45,11 @@ pub enum EffectAnswer {
     ToolFinished {
         /// Its result.
         outcome: ToolOutcome,
+    },
+    /// The program of a `RunOutsideAgent` ended its work, well or not.
+    OutsideAgentEnded {
+        /// What it did, as far as it said so.
+        work: Box<OutsideWork>,
     },
     /// An `AskUser` was answered, or its time was up.
     ApprovalAnswered {
@@ -84,6 +91,11 @@ pub enum EffectAnswer {
         /// Their results.
         verification: Verification,
     },
+    /// The hooks of a `RunHooks` were asked.
+    HooksAnswered {
+        /// What they said together.
+        reply: HookReply,
+    },
     /// The time of a `StartTimer` is over.
     TimerFired,
     /// The outcome is lost: the process that performed the effect is gone.
@@ -92,10 +104,11 @@ pub enum EffectAnswer {
 
 impl EffectAnswer {
     /// The names of all answers, as the journal has them.
-    pub(super) const NAMES: [&str; 13] = [
+    pub(super) const NAMES: [&str; 15] = [
         "ModelReplied",
         "ModelFailed",
         "ToolFinished",
+        "OutsideAgentEnded",
         "ApprovalAnswered",
         "CheckpointTaken",
         "CheckpointFailed",
@@ -104,6 +117,7 @@ impl EffectAnswer {
         "TreeInspected",
         "TreeInspectionFailed",
         "VerificationFinished",
+        "HooksAnswered",
         "TimerFired",
         "EffectLost",
     ];
@@ -115,6 +129,7 @@ impl EffectAnswer {
             Self::ModelReplied { .. } => "ModelReplied",
             Self::ModelFailed { .. } => "ModelFailed",
             Self::ToolFinished { .. } => "ToolFinished",
+            Self::OutsideAgentEnded { .. } => "OutsideAgentEnded",
             Self::ApprovalAnswered { .. } => "ApprovalAnswered",
             Self::CheckpointTaken { .. } => "CheckpointTaken",
             Self::CheckpointFailed { .. } => "CheckpointFailed",
@@ -123,6 +138,7 @@ impl EffectAnswer {
             Self::TreeInspected { .. } => "TreeInspected",
             Self::TreeInspectionFailed { .. } => "TreeInspectionFailed",
             Self::VerificationFinished { .. } => "VerificationFinished",
+            Self::HooksAnswered { .. } => "HooksAnswered",
             Self::TimerFired => "TimerFired",
             Self::EffectLost => "EffectLost",
         }
@@ -135,12 +151,14 @@ pub(super) enum OpenEffect {
     ModelCall,
     /// The number is the call's place in its turn.
     ToolCall(usize),
+    Outside,
     Approval,
     Checkpoint,
     Inspection,
     Recall,
     Remember,
     Verification,
+    Hooks,
     Timer {
         purpose: TimerPurpose,
         after_ms: u64,
@@ -157,12 +175,14 @@ impl OpenEffect {
         match answer {
             A::ModelReplied { .. } | A::ModelFailed { .. } => self == Self::ModelCall,
             A::ToolFinished { .. } => matches!(self, Self::ToolCall(_)),
+            A::OutsideAgentEnded { .. } => self == Self::Outside,
             A::ApprovalAnswered { .. } => self == Self::Approval,
             A::CheckpointTaken { .. } | A::CheckpointFailed { .. } => self == Self::Checkpoint,
             A::MemoriesRecalled { .. } => self == Self::Recall,
             A::MemoryKept { .. } => self == Self::Remember,
             A::TreeInspected { .. } | A::TreeInspectionFailed { .. } => self == Self::Inspection,
             A::VerificationFinished { .. } => self == Self::Verification,
+            A::HooksAnswered { .. } => self == Self::Hooks,
             A::TimerFired => matches!(self, Self::Timer { .. }),
             A::EffectLost => true,
         }

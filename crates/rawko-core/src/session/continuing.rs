@@ -14,6 +14,7 @@ use super::lost::{LostJob, LostWork};
 use super::open_effects::OpenEffects;
 use super::outcome::{EndedTask, LimitKind, Outcome, Status};
 use super::phase::asking;
+use super::phase::hooks::HooksPhase;
 use super::prefix::SentPrefixes;
 use super::reaction::Reaction;
 use super::run::RunState;
@@ -176,7 +177,12 @@ impl RunState {
                 self.feed(MachineEvent::ArbiterDecision { decision }, reaction);
             }
             None => {
-                let next = asking::select(&mut self.ledger, reaction);
+                // Hooks that had not answered yet are asked again.
+                let next = if self.ledger.task.hooks.has_begun {
+                    asking::select(&mut self.ledger, reaction)
+                } else {
+                    HooksPhase::begin(&mut self.ledger, reaction)
+                };
                 self.follow(next, reaction);
             }
         }

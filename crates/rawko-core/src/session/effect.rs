@@ -6,6 +6,7 @@ use super::outcome::Outcome;
 use crate::approval::ApprovalQuestion;
 use crate::conversation::ConversationId;
 use crate::effect_id::EffectId;
+use crate::hook::HookOccasion;
 use crate::integrity::ChangedChecks;
 use crate::memory::Draft;
 use crate::message::ToolCall;
@@ -53,6 +54,17 @@ pub enum Effect {
         /// What a person granted to this call alone.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         grants: Vec<Refusal>,
+    },
+    /// Have an outside agent carry out its execution; answered by `OutsideAgentEnded`.
+    RunOutsideAgent {
+        /// Its id.
+        id: EffectId,
+        /// The agent.
+        agent: String,
+        /// All that it is given.
+        prompt: String,
+        /// What it may do to the tree.
+        access: ToolAccess,
     },
     /// Ask a person for a call that the permissions do not grant; answered by `ApprovalAnswered`.
     AskUser {
@@ -131,6 +143,14 @@ pub enum Effect {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         adopted: bool,
     },
+    /// Ask the hooks of this point; answered by `HooksAnswered`.
+    RunHooks {
+        /// Its id.
+        id: EffectId,
+        /// The point, and what the hooks are told.
+        #[serde(flatten)]
+        occasion: HookOccasion,
+    },
     /// Wait; answered by `TimerFired`.
     StartTimer {
         /// Its id.
@@ -168,6 +188,7 @@ impl Effect {
         match self {
             Self::CallModel { purpose, model, .. } => format!("a request for `{purpose}` to {model}"),
             Self::RunTool { agent, call, .. } => format!("{} by `{agent}`", call.name),
+            Self::RunOutsideAgent { agent, .. } => format!("the work of `{agent}` by its own program"),
             Self::AskUser { question, .. } => format!(
                 "a question to the user: may `{}` call {}, {}",
                 question.agent,
@@ -181,6 +202,7 @@ impl Effect {
                 format!("an inspection of the tree after execution {iteration}")
             }
             Self::Verify { commands, .. } => format!("the verification commands: {}", commands.join("; ")),
+            Self::RunHooks { occasion, .. } => format!("the {} hooks", occasion.event().as_str()),
             Self::StartTimer { .. } => "a timer".to_owned(),
             Self::Abandon { .. } => "the end of an effect".to_owned(),
             Self::Finish { .. } => "the end of the run".to_owned(),
@@ -193,12 +215,14 @@ impl Effect {
         match self {
             Self::CallModel { .. } => "call_model",
             Self::RunTool { .. } => "run_tool",
+            Self::RunOutsideAgent { .. } => "run_outside_agent",
             Self::AskUser { .. } => "ask_user",
             Self::TakeCheckpoint { .. } => "checkpoint",
             Self::Recall { .. } => "recall",
             Self::Remember { .. } => "remember",
             Self::InspectTree { .. } => "inspect_tree",
             Self::Verify { .. } => "verify",
+            Self::RunHooks { .. } => "hooks",
             Self::StartTimer { .. } => "timer",
             Self::Abandon { .. } => "abandon",
             Self::Finish { .. } => "finish",
@@ -211,12 +235,14 @@ impl Effect {
         match self {
             Self::CallModel { id, .. }
             | Self::RunTool { id, .. }
+            | Self::RunOutsideAgent { id, .. }
             | Self::AskUser { id, .. }
             | Self::TakeCheckpoint { id, .. }
             | Self::Recall { id, .. }
             | Self::Remember { id, .. }
             | Self::InspectTree { id, .. }
             | Self::Verify { id, .. }
+            | Self::RunHooks { id, .. }
             | Self::StartTimer { id, .. } => Some(*id),
             Self::Abandon { .. } | Self::Finish { .. } => None,
         }

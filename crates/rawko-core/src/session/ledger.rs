@@ -14,6 +14,7 @@ use super::spend::{BudgetRefusal, Spend};
 use super::task_state::TaskState;
 use super::tree::TreeEvidence;
 use super::user_input::UserInput;
+use crate::agent::outside::OutsideUse;
 use crate::arbiter::Sources;
 use crate::conversation::ConversationLog;
 use crate::effect_id::EffectId;
@@ -36,6 +37,8 @@ pub(super) struct Ledger {
     pub(super) detector: LoopDetector,
     pub(super) failing: FailingCalls,
     pub(super) user: UserInput,
+    /// The outside agents that have worked.
+    pub(super) outside: Vec<OutsideUse>,
     /// What earlier tasks of the session left.
     pub(super) carried: CarriedOver,
 }
@@ -53,6 +56,7 @@ impl Ledger {
             detector: LoopDetector::default(),
             failing: FailingCalls::default(),
             user: UserInput::default(),
+            outside: Vec::new(),
             carried: CarriedOver::default(),
         }
     }

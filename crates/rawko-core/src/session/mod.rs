@@ -19,6 +19,7 @@ mod exchange;
 mod executions;
 mod failing;
 mod guard;
+mod hooks;
 mod ledger;
 mod loop_detector;
 mod lost;
@@ -48,6 +49,7 @@ pub use outcome::{EndedTask, LimitKind, Outcome, Status};
 pub use phase::{PhaseKind, phase_diagram};
 pub use reaction::Reaction;
 pub use spend::{SharedSpend, SoFar};
+pub use steering::SAID_BYTES;
 
 pub use crate::conversation::{ConversationId, ConversationLog};
 pub use crate::effect_id::EffectId;
@@ -58,8 +60,8 @@ pub use crate::user_override::Override;
 use crate::approval::ApprovalQuestion;
 use crate::arbiter::ArbiterQuestion;
 use crate::error::ErrorInfo;
-use crate::facts::BudgetFacts;
-use crate::machine::{Context, State};
+use crate::facts::{BudgetFacts, Verification};
+use crate::machine::{Context, Plan, State};
 use crate::message::ToolCall;
 use crate::setup::Setup;
 use crate::time::Timestamp;
@@ -67,6 +69,7 @@ use crate::usage::Usage;
 use answer::OpenEffect;
 use phase::{ExecutionStage, RunPhase};
 use run::RunState;
+use tree::Freshness;
 
 /// A session between two events.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -169,6 +172,24 @@ impl Session {
     #[must_use]
     pub fn so_far(&self) -> Option<SoFar> {
         self.run.as_ref().map(|run| run.ledger.so_far())
+    }
+
+    /// The plan, with what the working agent has changed.
+    #[must_use]
+    pub fn plan(&self) -> Option<Plan> {
+        let run = self.run.as_ref()?;
+        let task = &run.ledger.task;
+        match run.phase.execution() {
+            Some(execution) => task.plan_with(execution),
+            None => task.plan().cloned(),
+        }
+    }
+
+    /// The last verification, and whether it still holds: nothing may have been written since.
+    #[must_use]
+    pub fn last_verification(&self) -> Option<(&Verification, bool)> {
+        let (verification, freshness) = self.run.as_ref()?.ledger.tree.verification.as_ref()?;
+        Some((verification, *freshness == Freshness::Fresh))
     }
 
     /// What the agent that worked last has said at its end, once one has.

@@ -1,10 +1,12 @@
 //! How a run ended: in one word, and in detail.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ledger::Ledger;
 use super::spend::SharedSpend;
 use super::tree::Freshness;
+use crate::agent::outside::OutsideUse;
 use crate::error::{ErrorCode, ErrorInfo};
 use crate::facts::{Proof, Verification};
 use crate::integrity::{Doubt, DoubtReason};
@@ -14,7 +16,7 @@ use crate::time::Timestamp;
 use crate::usage::Usage;
 
 /// How a run ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// The task is done, and the verification commands have proven it on the current tree.
@@ -44,7 +46,7 @@ impl Status {
 }
 
 /// Which limit stopped a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LimitKind {
     /// Executions (`constraints.maxIterations`).
@@ -74,7 +76,7 @@ impl LimitKind {
 }
 
 /// The end of a run, with what was achieved.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Outcome {
     /// How it ended.
@@ -128,10 +130,13 @@ pub struct Outcome {
     /// Sessions that ran in the same folder meanwhile: changed files and verification may be of both.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<String>,
+    /// The outside agents that worked, with the keys that they were given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outside: Vec<OutsideUse>,
 }
 
 /// A task of a session that has had others since.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EndedTask {
     /// The beginning of the task.
@@ -237,6 +242,7 @@ impl Outcome {
             error: None,
             earlier_tasks: Vec::new(),
             beside: Vec::new(),
+            outside: Vec::new(),
         }
     }
 }
@@ -264,6 +270,7 @@ impl Ledger {
             verification: self.tree.fresh().cloned(),
             earlier_tasks: self.carried.ended.clone(),
             beside: self.tree.beside.clone(),
+            outside: self.outside.clone(),
             ..Outcome::bare(status, summary)
         }
     }

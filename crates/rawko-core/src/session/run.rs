@@ -6,6 +6,7 @@ use super::effect::{Effect, TimerPurpose};
 use super::event::Event;
 use super::ledger::Ledger;
 use super::pause::HeldAnswer;
+use super::phase::hooks::HooksPhase;
 use super::phase::verifying::Verifying;
 use super::phase::{FollowUp, RunPhase};
 use super::reaction::Reaction;
@@ -49,20 +50,13 @@ impl RunState {
         }
     }
 
-    /// Starts the machine. If the user named the first agent, the arbiter is not asked.
+    /// Starts the machine. What hooks and the user have to say about the beginning comes before the arbiter's question.
     pub(super) fn begin(&mut self, task: &str, reaction: &mut Reaction) {
         let start = MachineEvent::StartTask { task: task.to_owned() };
-        let Some(agent) = self.ledger.setup.first_agent.clone() else {
-            return self.feed(start, reaction);
-        };
-        if !self.ledger.setup.agents.contains_key(&agent) {
-            reaction.warn(format!("there is no agent `{agent}` to begin with; the arbiter chooses"));
-            return self.feed(start, reaction);
-        }
-        // `selecting` is left before its question is asked, so its effect is dropped.
+        // `selecting` wants an agent selected: that is what the beginning leads to.
         let _ = self.transition(&start, reaction);
-        decided_by_user(Decision::SelectMode { mode: agent.clone(), reason: forced(&agent) }, reaction);
-        self.feed(MachineEvent::ForceAgent { agent_name: agent }, reaction);
+        let next = HooksPhase::begin(&mut self.ledger, reaction);
+        self.follow(next, reaction);
     }
 
     pub(super) fn apply(&mut self, at: Timestamp, event: &Event) -> Reaction {
@@ -182,6 +176,12 @@ impl RunState {
                     self.phase.charge(consumed);
                 }
             }
+            EffectAnswer::OutsideAgentEnded { work } => {
+                if let Some(execution) = self.phase.execution() {
+                    let used = (work.usage, work.cost_usd);
+                    self.ledger.spend.settle_outside(id, execution.agent(), used, reaction);
+                }
+            }
             // No model was asked.
             _ => {}
         }
@@ -210,6 +210,10 @@ impl RunState {
             };
             if self.ledger.ends_unchecked(&event) {
                 next = Verifying::last(event, &mut self.ledger, reaction);
+                continue;
+            }
+            if self.ledger.stop_hooks_are_due(&event) {
+                next = HooksPhase::before_end(event, &mut self.ledger, reaction);
                 continue;
             }
             match self.step(&event, reaction) {

@@ -50,6 +50,8 @@ pub(super) struct CallTotal {
     cost_usd: f64,
     /// A model without a known price was used: the sum would be too low.
     unpriced: bool,
+    /// How many executions of outside agents have not said what they cost.
+    unknown: u32,
 }
 
 /// What one call may consume at most.
@@ -76,7 +78,7 @@ impl Reservation {
 
 impl CallTotal {
     pub(super) fn cost_usd(&self) -> Option<f64> {
-        (!self.unpriced).then_some(self.cost_usd)
+        (!self.unpriced && self.unknown == 0).then_some(self.cost_usd)
     }
 
     /// Adds a call, and returns its cost; 0 if the price is not known.
@@ -168,6 +170,35 @@ impl Spend {
         }
         let (total, cost_usd) = (self.own.usage, self.own.cost_usd());
         reaction.notes.push(Note::TokensUsed { effect, agent: purpose.to_string(), usage, total, cost_usd });
+    }
+
+    /// An outside agent begins to work. What it costs is unknown until it says so.
+    pub(super) fn outside_begins(&mut self) {
+        self.own.unknown = self.own.unknown.saturating_add(1);
+    }
+
+    /// An outside agent says what it has used; where it says nothing, the cost stays unknown.
+    pub(super) fn settle_outside(
+        &mut self,
+        effect: EffectId,
+        agent: &str,
+        (usage, cost_usd): (Option<Usage>, Option<f64>),
+        reaction: &mut Reaction,
+    ) {
+        let cost_usd = cost_usd.filter(|cost| cost.is_finite() && *cost >= 0.0);
+        if cost_usd.is_some() {
+            self.own.unknown = self.own.unknown.saturating_sub(1);
+        }
+        if usage.is_none() && cost_usd.is_none() {
+            return;
+        }
+        let (usage, cost) = (usage.unwrap_or_default(), cost_usd.unwrap_or_default());
+        self.own.usage += usage;
+        self.own.cost_usd += cost;
+        self.agents.entry(agent.to_owned()).or_default().charge(&usage, cost);
+        let (total, cost_usd) = (self.own.usage, self.own.cost_usd());
+        let agent = agent.to_owned();
+        reaction.notes.push(Note::TokensUsed { effect, agent, usage, total, cost_usd });
     }
 
     /// Settles a call that was not answered with what it consumed, if the provider had begun to answer. If the provider

@@ -14,8 +14,8 @@ use crate::text::{keep_ends, truncate};
 use crate::usage::Usage;
 use crate::user_override::Override;
 
-/// Bytes of one message of the user that agents are shown.
-const SAID_BYTES: usize = 16 * 1024;
+/// Bytes of one message of the user that agents are shown. Of a longer one they are shown both ends.
+pub const SAID_BYTES: usize = 16 * 1024;
 /// The messages that the arbiter is shown, and how many characters of each.
 const SHOWN_TO_ARBITER: usize = 5;
 const ARBITER_CHARS: usize = 1_000;

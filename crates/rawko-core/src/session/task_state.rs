@@ -1,5 +1,6 @@
 //! The state of a task: the machine, and what is kept up to date beside it.
 
+use super::hooks::HookRecord;
 use super::outcome::LimitKind;
 use crate::agent::execution::Execution;
 use crate::arbiter::{
@@ -31,6 +32,8 @@ pub(super) struct TaskState {
     pub(super) facts: RunFacts,
     /// The limit that stops the run, once one does.
     pub(super) limit: Option<LimitKind>,
+    /// What hooks have said about it.
+    pub(super) hooks: HookRecord,
 }
 
 impl TaskState {
@@ -48,13 +51,16 @@ impl TaskState {
             draft: None,
             facts: RunFacts::default(),
             limit: None,
+            hooks: HookRecord::default(),
         }
     }
 
     /// The same task as it begins anew. The count of executions and its limit go on.
     pub(super) fn anew(&self, setup: &Setup) -> Self {
         let machine = Machine::after(self.limits().clone(), self.iteration());
-        Self { machine, ..Self::new(setup, self.earlier_iterations) }
+        // Its words are the same, and so is what hooks had to say about them.
+        let hooks = self.hooks.clone();
+        Self { machine, hooks, ..Self::new(setup, self.earlier_iterations) }
     }
 
     pub(super) fn state(&self) -> State {

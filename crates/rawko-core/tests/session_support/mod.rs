@@ -55,6 +55,7 @@ pub(crate) fn agent(name: &str, max_turns: u32) -> (String, AgentSetup) {
         limits: AgentLimits { max_iterations: Some(max_turns), ..Default::default() },
         budget: Default::default(),
         provider: Default::default(),
+        acp: None,
         memory: Default::default(),
         skills: None,
         permissions: None,
@@ -103,6 +104,7 @@ pub(crate) fn setup() -> Setup {
         prices: BTreeMap::new(),
         tools,
         left_out: Vec::new(),
+        hooks: Default::default(),
         verify: None,
         memory: None,
         place: ProjectContext {

@@ -51,7 +51,7 @@ pub(crate) fn the_spans_of_a_session_are_one_trace_across_workers() {
     let ended = world.ended(&fleet, "traced");
     assert_eq!(ended.status.as_ref().unwrap().outcome.as_ref().unwrap().status, Status::Claimed);
     world.until("the spans arrive", || received.lock().unwrap().contains("invoke_workflow"));
-    world.until("the metrics arrive", || received.lock().unwrap().contains("gen_ai.client.token.usage"));
+    world.until("the metrics arrive", || received.lock().unwrap().contains("gen_ai.client.inference.usage"));
     let sent = received.lock().unwrap().clone();
     let places = world.marked("place");
     assert_eq!(places.len(), 2);

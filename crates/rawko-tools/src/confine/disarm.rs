@@ -72,7 +72,7 @@ pub(super) fn disarm(
     armed.extend(settings(folder, changeable, checked));
     armed.retain(|found| found.times.last <= window.until);
     if knows_all && armed.iter().any(|found| found.times.first < window.since) {
-        unmake(folder, window);
+        unmake(folder, window, &armed);
         return;
     }
     for Armed { name, kept, .. } in armed.into_iter().filter(|found| found.times.last >= window.since) {
@@ -92,24 +92,33 @@ pub(super) fn restore(folder: &OwnedFd, missing: &[String], window: TimeWindow) 
     missing.iter().filter(is_new).for_each(|name| remove_new(folder, name));
 }
 
-/// Makes a folder none that git takes for a repository. Files in the way are renamed, in case they are needed.
-fn unmake(folder: &OwnedFd, window: TimeWindow) {
+/// Makes a folder none that git takes for a repository. Files in the way are renamed, in case they are needed. One that is
+/// none yet loses what git would obey once it is.
+fn unmake(folder: &OwnedFd, window: TimeWindow, armed: &[Armed]) {
+    let is_one = || is_repository(|name| kind_of(folder, name).is_ok());
+    if !is_one() {
+        armed.iter().for_each(|found| set_aside(folder, found.name));
+        return;
+    }
     for _ in PARTS {
-        if !is_repository(|name| kind_of(folder, name).is_ok()) {
+        if !is_one() {
             return;
         }
         let when = |name: &str| Some(statat(folder, name, AtFlags::SYMLINK_NOFOLLOW).ok()?.st_ctime);
         let is_new =
             |name: &&str| when(name).is_some_and(|when| (window.since..=window.until).contains(&when));
-        let name = PARTS.into_iter().find(is_new).unwrap_or("HEAD");
-        // An empty folder is of no use.
-        if allowed(folder, || unlinkat(folder, name, AtFlags::REMOVEDIR)).is_ok() {
-            continue;
-        }
-        let aside = (0..100).map(|number| format!("{name}.disarmed-{number}"));
-        if let Some(aside) = aside.into_iter().find(|aside| kind_of(folder, aside) == Err(Errno::NOENT)) {
-            let _ = allowed(folder, || renameat(folder, name, folder, &aside));
-        }
+        set_aside(folder, PARTS.into_iter().find(is_new).unwrap_or("HEAD"));
+    }
+}
+
+/// Renames something; an empty folder, which is of no use, is removed.
+fn set_aside(folder: &OwnedFd, name: &str) {
+    if allowed(folder, || unlinkat(folder, name, AtFlags::REMOVEDIR)).is_ok() {
+        return;
+    }
+    let aside = (0..100).map(|number| format!("{name}.disarmed-{number}"));
+    if let Some(aside) = aside.into_iter().find(|aside| kind_of(folder, aside) == Err(Errno::NOENT)) {
+        let _ = allowed(folder, || renameat(folder, name, folder, &aside));
     }
 }
 

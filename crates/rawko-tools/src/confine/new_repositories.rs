@@ -262,7 +262,12 @@ fn note(listed: &ListedFolder<'_>, theirs: &mut BTreeMap<FileId, Theirs>) {
     }
 }
 
+/// Whether git obeys what is in a folder, now or after a `git init` beside it, which keeps the hooks and settings of a
+/// `.git` that is none yet.
 fn is_listed_repository(listed: &ListedFolder<'_>) -> bool {
+    if listed.path.file_name().is_some_and(|name| name.eq_ignore_ascii_case(".git")) {
+        return true;
+    }
     // The names alone, in whatever case, before the file system is asked.
     is_repository(|name| listed.kind_of(name).is_some()) && is_opened_repository(listed.folder)
 }

@@ -102,6 +102,37 @@ fn hooks_of_a_new_repository_are_removed() {
     });
 }
 
+/// What a `.git` that is no repository holds when a user makes it one. `theirs` was there before `command` ran.
+#[track_caller]
+fn check_init(theirs: &str, command: &str) {
+    const USERS: &str = "git init -q .; git add -A; git commit -qm first || :";
+    for settles in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let (project, canary) = (root.join("project"), root.join("canary"));
+        fs::create_dir(&project).unwrap();
+        sh(&project, &canary, theirs);
+        let new = begun(&project);
+        new.command_begins();
+        sh(&project, &canary, command);
+        if settles {
+            new.command_ended(true);
+        }
+        sh(&project, &canary, USERS);
+        assert_eq!(canary.exists(), !settles, "{command}");
+    }
+}
+
+#[test]
+fn what_a_later_git_init_would_obey_is_removed() {
+    let hook = "mkdir -p .git/hooks; echo 'echo x >>\"$CANARY\"' >.git/hooks/pre-commit; chmod +x .git/hooks/pre-commit";
+    check_init("echo a >a", hook);
+    check_init("echo a >a", "mkdir .git; printf '%s' \"$TRAP\" >.git/config");
+    let moved =
+        "mkdir hooks; echo 'echo x >>\"$CANARY\"' >hooks/pre-commit; chmod +x hooks/pre-commit; sleep 2.1";
+    check_init(moved, "mkdir .git; mv hooks .git/");
+}
+
 #[test]
 fn a_submodule_of_the_users_stays_as_it_is() {
     let folder = tempfile::tempdir().unwrap();

@@ -10,12 +10,14 @@ mod output;
 mod pipe_status;
 mod registry;
 mod run;
+mod scope;
 mod stream;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod survivors;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod tag;
 mod tree;
+mod unattended;
 
 pub use command::shell;
 pub(crate) use command::{CommandLine, Invocation, OutputStream};
@@ -26,12 +28,14 @@ pub(crate) use kill_handle::{KillHandle, KillOnDrop};
 pub(crate) use orphan_reaper::OrphanReaper;
 pub(crate) use output::HeadAndTail;
 pub(crate) use pipe_status::is_recorded;
-pub use registry::{kill_all_now, settle};
+pub use registry::{LeftOpen, kill_all_now, settle, settle_run};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub(crate) use run::HelperProcess;
 pub(crate) use run::{Cause, Finished, RunningCommand};
+pub use scope::RunScope;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub use survivors::{command_mark, end_survivors};
+pub use unattended::on_thread;
 
 /// Does nothing on this system: see `orphan_reaper.rs`.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]

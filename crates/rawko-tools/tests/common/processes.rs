@@ -39,9 +39,9 @@ pub(crate) async fn until(done: impl Fn() -> bool) -> bool {
     true
 }
 
-/// Waits as the end of a run does, and returns how many commands are left.
+/// Waits as the end of a process does, and returns how many commands are left.
 pub(crate) async fn settled() -> usize {
-    tokio::task::spawn_blocking(rawko_tools::settle).await.unwrap()
+    tokio::task::spawn_blocking(rawko_tools::settle).await.unwrap().commands
 }
 
 /// Starts a command, cancels it once it has created the file `ready`, and returns how long cancelling took.

@@ -46,8 +46,8 @@ pub(crate) struct Asker {
 }
 
 impl Asker {
-    /// Waits for the first answer, until the question's time is up.
-    pub(crate) async fn ask(&self, question: ApprovalQuestion) -> Approval {
+    /// Waits for the first answer, until the question's time is up. Problems go to `report`.
+    pub(crate) async fn ask(&self, question: ApprovalQuestion, report: &(dyn Fn(&str) + Sync)) -> Approval {
         // While no process ran the session, the user may have answered.
         if let Some(approval) = self.answer_left(&question) {
             return approval;
@@ -67,17 +67,22 @@ impl Asker {
         tokio::select! {
             biased;
             approval = another_process => approval,
-            approval = self.ask_here(question.clone()) => approval,
+            approval = self.ask_here(question.clone(), report) => approval,
             () = tokio::time::sleep(left) => Approval::Expired,
         }
     }
 
     /// Asks in this process. Without an answer here, another process may give one.
-    async fn ask_here(&self, question: ApprovalQuestion) -> Approval {
+    async fn ask_here(&self, question: ApprovalQuestion, report: &(dyn Fn(&str) + Sync)) -> Approval {
         if let Some((by, person)) = &self.person {
             let answer = AssertUnwindSafe(async { person(question).await }).catch_unwind().await;
-            if let Ok(Some(allowed)) = answer {
-                return approval(allowed, by);
+            match answer {
+                Ok(Some(allowed)) => return approval(allowed, by),
+                Ok(None) => {}
+                Err(_) => {
+                    report(&format!("the function that asks {by} panicked; the call is denied"));
+                    return approval(false, by);
+                }
             }
         }
         std::future::pending().await
@@ -196,6 +201,8 @@ pub fn answer_question(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
     use crate::channel::place::TestFolders;
     use rawko_core::Timestamp;
@@ -268,24 +275,28 @@ mod tests {
     async fn the_first_answer_counts_and_the_deadline_is_a_no() {
         let place = TestFolders::new();
         let soon = || question(now().0 + 400);
-        assert_eq!(place.asker().ask(soon()).await, Approval::Expired);
+        let quiet = |text: &str| assert!(text.is_empty(), "{text}");
+        assert_eq!(place.asker().ask(soon(), &quiet).await, Approval::Expired);
         let person = |answer: Option<bool>| -> Option<(String, Approver)> {
             Some(("program".to_owned(), Arc::new(move |_| async move { answer }.boxed())))
         };
         let with = |answer| Asker { person: person(answer), ..place.asker() };
-        assert_eq!(with(Some(true)).ask(soon()).await, approval(true, "program"));
-        assert_eq!(with(Some(false)).ask(soon()).await, approval(false, "program"));
-        assert_eq!(with(None).ask(soon()).await, Approval::Expired);
+        assert_eq!(with(Some(true)).ask(soon(), &quiet).await, approval(true, "program"));
+        assert_eq!(with(Some(false)).ask(soon(), &quiet).await, approval(false, "program"));
+        assert_eq!(with(None).ask(soon(), &quiet).await, Approval::Expired);
         let breaks: Approver = Arc::new(|_| panic!("a fault of the program"));
         let broken = Asker { person: Some(("program".to_owned(), breaks)), ..place.asker() };
-        assert_eq!(broken.ask(soon()).await, Approval::Expired);
+        let said = Mutex::new(Vec::new());
+        let report = |text: &str| said.lock().unwrap().push(text.to_owned());
+        assert_eq!(broken.ask(question(u64::MAX), &report).await, approval(false, "program"));
+        assert_eq!(*said.lock().unwrap(), ["the function that asks program panicked; the call is denied"]);
         let without_key = Asker { sealer: None, ..place.asker() };
-        assert_eq!(without_key.ask(soon()).await, Approval::Unattended);
+        assert_eq!(without_key.ask(soon(), &quiet).await, Approval::Unattended);
         let unattended = Asker { unattended: true, ..place.asker() };
-        assert_eq!(unattended.ask(question(u64::MAX)).await, Approval::Unattended);
+        assert_eq!(unattended.ask(question(u64::MAX), &quiet).await, Approval::Unattended);
         // If an answer was left before, no one is asked.
         place.leave(&place.sealer(), "s", "/p", "d1", 5);
-        assert_eq!(with(Some(false)).ask(soon()).await, approval(true, BY_COMMAND));
-        assert_eq!(unattended.ask(soon()).await, approval(true, BY_COMMAND));
+        assert_eq!(with(Some(false)).ask(soon(), &quiet).await, approval(true, BY_COMMAND));
+        assert_eq!(unattended.ask(soon(), &quiet).await, approval(true, BY_COMMAND));
     }
 }

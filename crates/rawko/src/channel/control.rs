@@ -2,13 +2,13 @@
 //! `steering.rs`.
 
 use rawko_core::session::{Event, Override};
+use rawko_tools::BoxFuture;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::oneshot;
 
 use crate::run::event::RunEvent;
 
 /// A message to the driver.
-#[derive(Debug)]
 pub(crate) enum DriverMessage {
     /// An event to journal and apply.
     Happened(Event),
@@ -23,6 +23,22 @@ pub(crate) enum DriverMessage {
     },
     /// An event for the event streams only.
     Progress(RunEvent),
+    /// Work that is to go on beside the effects.
+    Accompany(BoxFuture<'static, ()>),
+    /// Stop, and leave a session that can be resumed.
+    Suspend,
+}
+
+impl std::fmt::Debug for DriverMessage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Happened(_) => "Happened",
+            Self::Steer { .. } => "Steer",
+            Self::Progress(_) => "Progress",
+            Self::Accompany(_) => "Accompany",
+            Self::Suspend => "Suspend",
+        })
+    }
 }
 
 /// Sends messages to the driver.
@@ -64,6 +80,13 @@ impl RunControl {
     pub fn cancel(&self, reason: &str) {
         let _ =
             self.signals.send(DriverMessage::Happened(Event::CancelRequested { reason: reason.to_owned() }));
+    }
+
+    /// Stops the run and leaves a session that [`Rawko::resume`](crate::Rawko::resume) and `rawko resume` take up: model
+    /// streams are dropped and child processes ended, as when the run is cancelled, and the journal gets no end. Awaiting the
+    /// run gives [`Error::Suspended`](crate::Error::Suspended). A dry run, which leaves no session, is cancelled.
+    pub fn suspend(&self) {
+        let _ = self.signals.send(DriverMessage::Suspend);
     }
 
     /// Pauses the run: model calls and tool calls that are under way end, and nothing new begins until [`Self::go`]. The

@@ -134,7 +134,9 @@ impl Checkpoints {
         let files = diff::files(&objects, &scratch, &from.id, &after)?;
         let patch = match detail {
             DiffDetail::Files => Vec::new(),
-            DiffDetail::Lines => diff::patch(&objects, &scratch, &from.id, &after)?,
+            DiffDetail::Lines | DiffDetail::Bytes => {
+                diff::patch(&objects, &scratch, &from.id, &after, detail)?
+            }
         };
         let to = to.map_or(Until::Now, |to| Until::Kept(to.clone()));
         let others = others.into_values().collect();

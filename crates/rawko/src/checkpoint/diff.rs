@@ -24,8 +24,10 @@ pub enum DiffRange {
 pub enum DiffDetail {
     /// The files, with the number of lines added and removed.
     Files,
-    /// The same, and a patch.
+    /// The same, and a patch to read, which only names binary files.
     Lines,
+    /// The same, with the bytes of binary files: what `git apply` needs.
+    Bytes,
 }
 
 /// A file that differs.
@@ -80,13 +82,15 @@ pub(super) fn patch(
     scratch: &Scratch,
     from: &str,
     to: &str,
+    detail: DiffDetail,
 ) -> Result<Vec<u8>, CheckpointError> {
     let differ = objects.read(scratch, "compares").args(["diff-tree", "-r", "-z", "--raw", from, to]);
     let differ = differ.answer()?;
     for some in contents_of(&differ).chunks(CHECKED) {
         objects.contents_in(scratch, some)?;
     }
-    let args = ["diff-tree", "-r", "-p", "-M", "--no-color", "--no-ext-diff", "--no-textconv", from, to];
+    let form = if detail == DiffDetail::Bytes { "--binary" } else { "-p" };
+    let args = ["diff-tree", "-r", form, "-M", "--no-color", "--no-ext-diff", "--no-textconv", from, to];
     objects.read(scratch, "compares").args(args).within_time(THOROUGH).answer()
 }
 

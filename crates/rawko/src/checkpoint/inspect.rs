@@ -10,7 +10,7 @@ use rawko_core::facts::{DiffStat, TreeInspection, runs_later};
 use rawko_core::text::{keep_ends, truncate};
 
 use super::Checkpoints;
-use super::diff::{self, ChangeKind, FileChange};
+use super::diff::{self, ChangeKind, DiffDetail, FileChange};
 use super::error::CheckpointError;
 use super::gaps::Gaps;
 use super::listing::{TreeListing, TreePath};
@@ -142,7 +142,7 @@ impl<'a> Present<'a> {
         if files == 0 || self.since(id).ok()?.len() != files {
             return None;
         }
-        let patch = diff::patch(&self.objects, &self.scratch, id, &self.tree).ok()?;
+        let patch = diff::patch(&self.objects, &self.scratch, id, &self.tree, DiffDetail::Lines).ok()?;
         // The first line of the answer may name the tree.
         Some(keep_ends(&String::from_utf8_lossy(&patch), PATCH_BYTES))
     }

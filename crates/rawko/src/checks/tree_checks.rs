@@ -72,7 +72,7 @@ impl Performer {
     pub(crate) async fn inspect_tree(&self, iteration: u32) -> EffectAnswer {
         let checkpoints = self.checkpoints.clone();
         let granted = self.granted_outside();
-        let inspected = tokio::task::spawn_blocking(move || {
+        let inspected = rawko_tools::on_thread(move || {
             // If it cannot be kept, the next tree that is kept takes its place.
             let _ = checkpoints.take_after(iteration);
             let seen = checkpoints.inspect_with(iteration, &granted);
@@ -161,15 +161,15 @@ impl Performer {
         if tree_changed && let Some(was) = tree.clone() {
             let checkpoints = self.checkpoints.clone();
             // Else what the commands changed is not taken for the session's.
-            let _ = tokio::task::spawn_blocking(move || checkpoints.take_after_again(&was)).await;
+            let _ = rawko_tools::on_thread(move || checkpoints.take_after_again(&was)).await;
         }
         Verification { runs, tree: tree.filter(|_| after.is_some()), tree_changed, ..Verification::default() }
     }
 
     /// The digest of the tree as it is; `None` if it cannot be read.
-    async fn tree(&self) -> Option<String> {
+    pub(crate) async fn tree(&self) -> Option<String> {
         let checkpoints = self.checkpoints.clone();
-        tokio::task::spawn_blocking(move || checkpoints.tree()).await.ok()?.ok()
+        rawko_tools::on_thread(move || checkpoints.tree()).await.ok()?.ok()
     }
 }
 

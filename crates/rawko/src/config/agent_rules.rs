@@ -5,17 +5,19 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use rawko_core::agent::{AgentConfig, BashFilter};
+use rawko_core::agent::{AgentConfig, AgentProvider, BashFilter};
 use rawko_core::policy::{BashFilterError, is_control_tool, is_mcp_tool, validate_filter};
+use rawko_tools::looks_like_secret;
 use serde_json::Value;
 
 use super::agent_file::AgentFile;
 use super::config_rules::{KnownNames, missing_provider, permission_faults};
 use super::diagnostic::{Diagnostic, printable};
 use super::nearest::nearest;
+use super::yaml::escape;
 
 /// The target of a transition that ends the task; no agent can have this name.
-const COMPLETE: &str = "complete";
+pub(super) const COMPLETE: &str = "complete";
 
 /// Checks all rules, and returns every violation.
 pub(super) fn check(agents: &[AgentFile], known: &KnownNames<'_>) -> Vec<Diagnostic> {
@@ -38,6 +40,7 @@ pub(super) fn check(agents: &[AgentFile], known: &KnownNames<'_>) -> Vec<Diagnos
             rules.tools(parsed, known);
             rules.bash_filter(parsed);
             rules.provider(parsed, known);
+            rules.acp(parsed);
             for (pointer, message, help) in parsed.permissions.iter().flat_map(permission_faults) {
                 rules.find(&format!("/permissions{pointer}"), message, Some(help.to_owned()));
             }
@@ -49,6 +52,13 @@ pub(super) fn check(agents: &[AgentFile], known: &KnownNames<'_>) -> Vec<Diagnos
 /// Whether an entry means tools of MCP servers: a name, or a pattern.
 fn is_mcp_entry(entry: &str) -> bool {
     is_mcp_tool(entry) && entry.chars().all(|c| c.is_ascii_alphanumeric() || "_-*".contains(c))
+}
+
+/// Whether it can be the name of a variable of the environment.
+fn is_variable(name: &str) -> bool {
+    let mut letters = name.chars();
+    letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+        && letters.all(|c| c.is_ascii_alphanumeric() || c == '_')
 }
 
 struct AgentRules<'a> {
@@ -157,6 +167,39 @@ impl AgentRules<'_> {
                 let message = format!("this is not a valid regular expression: {reason}");
                 self.find(&pointer, message, Some(help.to_owned()));
             }
+        }
+    }
+
+    /// What rawko cannot hold another program to is not promised.
+    fn acp(&mut self, agent: &AgentConfig) {
+        let Some(acp) = &agent.acp else { return };
+        if acp.program().trim().is_empty() {
+            let help =
+                "name its program and arguments: command: [npx, \"@agentclientprotocol/claude-agent-acp\"]";
+            self.find("/acp/command", "an ACP agent needs a command", Some(help.to_owned()));
+        }
+        for name in acp.env.keys().filter(|name| looks_like_secret(name)) {
+            let help = format!("put it into your environment, and write `key: {}`", printable(name));
+            let message = format!("`{}` is no name for a value in a file", printable(name));
+            self.find(&format!("/acp/env/{}", escape(name)), message, Some(help));
+        }
+        if let Some(key) = acp.key.as_ref().filter(|key| !is_variable(key)) {
+            let help =
+                "name the variable, as in `key: ANTHROPIC_API_KEY`; its value stays in your environment";
+            let message = format!("`{}` is not the name of a variable", printable(key));
+            self.find("/acp/key", message, Some(help.to_owned()));
+        }
+        let unheld = [
+            ("/provider", agent.provider != AgentProvider::default()),
+            ("/tools/bashFilter", agent.tools.bash_filter.is_some()),
+            ("/limits/maxIterations", agent.limits.max_iterations.is_some()),
+            ("/limits/maxTokens", agent.limits.max_tokens.is_some()),
+        ];
+        for (pointer, _) in unheld.into_iter().filter(|(_, is_set)| *is_set) {
+            let name = pointer.trim_start_matches('/').replace('/', ".");
+            let message = format!("`{name}` does not hold the program of an ACP agent");
+            let help = "remove it; `tools.allowed`, `limits.timeout` and `budget` do hold it";
+            self.find(pointer, message, Some(help.to_owned()));
         }
     }
 

@@ -6,7 +6,7 @@
 
 use std::path::{Component, Path};
 
-use rawko_core::agent::{AgentConfig, SandboxUse, builtin_agents};
+use rawko_core::agent::{AcpProgram, AgentConfig, SandboxUse, builtin_agents};
 use rawko_core::integrity::ChangedChecks;
 use rawko_core::policy::{WEB_FETCH, WEB_SEARCH, is_of_use};
 use rawko_tools::protected_name;
@@ -39,6 +39,7 @@ pub(super) fn of(
         match judge {
             Judge::Agents => claims.agents(config, files, translated),
             Judge::Fleet => claims.fleet(&config.fleet),
+            Judge::Hooks => claims.hooks(),
             Judge::Mcp => claims.mcp(config),
             Judge::Notify => claims.notify(&config.notify),
             Judge::Observability => claims.observability(&config.observability),
@@ -105,6 +106,17 @@ impl Claims<'_> {
         let own = own.filter_map(|file| Some((file.config.as_ref()?, &file.source, Some(file))));
         for (agent, source, file) in own.chain(translated.map(|(agent, source)| (agent, source, None))) {
             if builtin.contains(agent) {
+                continue;
+            }
+            if let Some(acp) = &agent.acp {
+                let line = file.map_or(1, |file| file.document.place("/acp").line);
+                let message = acp_claim(&agent.name, acp);
+                self.found.push(Claim {
+                    kind: ClaimKind::CustomTool,
+                    path: source.name.clone(),
+                    line,
+                    message,
+                });
                 continue;
             }
             if let Some((tool, does)) = reach(config).into_iter().find(|(tool, _)| may_use(agent, tool)) {
@@ -288,6 +300,23 @@ pub(super) fn mcp_claim(name: &str, server: &McpServer) -> String {
         if let Some(list) = list.as_ref().filter(|list| !list.is_empty()) {
             message.push_str(&format!("; it may {what} {}", whole(&list.join(", "))));
         }
+    }
+    message
+}
+
+/// What the program of an agent does, in words.
+fn acp_claim(name: &str, acp: &AcpProgram) -> String {
+    let mut message = format!("the agent `{name}` would run `{}`", whole(&acp.command.join(" ")));
+    if let Some(key) = &acp.key {
+        message.push_str(&format!(" and be given {key} of your environment"));
+    }
+    // A variable can change what the program is, or where the key goes.
+    if !acp.env.is_empty() {
+        let set: Vec<String> = acp.env.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        message.push_str(&format!("; it would set {}", whole(&set.join(", "))));
+    }
+    if !acp.net.is_empty() {
+        message.push_str(&format!("; it may reach {}", whole(&acp.net.join(", "))));
     }
     message
 }

@@ -111,6 +111,7 @@ pub(super) fn translate(
         limits: AgentLimits { max_iterations: max_turns.filter(|n| *n > 0), ..AgentLimits::default() },
         budget: Default::default(),
         provider: AgentProvider { model, ..AgentProvider::default() },
+        acp: None,
         memory: rawko_core::agent::AgentMemory::default(),
         skills: front.value.get("skills").map(|named| SkillChoice::Named(list(named))),
         permissions: None,

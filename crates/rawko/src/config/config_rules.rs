@@ -77,6 +77,9 @@ pub(super) fn check(config: &Config, layers: &Layers, known: &KnownNames<'_>) ->
     for (pointer, message, help) in super::notify::faults(&config.notify) {
         rules.find(&pointer, message, Some(help.to_owned()));
     }
+    for (pointer, message, help) in super::hooks::faults(layers) {
+        rules.find(&pointer, message, Some(help.to_owned()));
+    }
     if let Some(wants) = config.observability.fault() {
         let help = "write it like `http://localhost:4318`".to_owned();
         rules.find("/observability/endpoint", format!("this is not a valid address: {wants}"), Some(help));
@@ -301,6 +304,19 @@ impl ConfigRules<'_> {
     }
 }
 
+const EMPTY: (&str, &str) = ("this entry is empty", "remove it");
+
+/// What is wrong with the name of a host that may be reached, and what helps.
+pub(crate) fn host_fault(host: &str) -> Option<(&'static str, &'static str)> {
+    if host.trim().is_empty() {
+        return Some(EMPTY);
+    }
+    host.contains('/').then_some((
+        "this should be a host name, not an address",
+        "write `api.example.com` or `*.example.com`",
+    ))
+}
+
 /// Errors in lists of permissions: pointer, message and help of each.
 pub(super) fn permission_faults(permissions: &Permissions) -> Vec<(String, String, &'static str)> {
     let lists = [
@@ -317,7 +333,8 @@ pub(super) fn permission_faults(permissions: &Permissions) -> Vec<(String, Strin
     for (key, items) in lists {
         for (n, item) in items.iter().flatten().enumerate() {
             let fault = match key {
-                _ if item.trim().is_empty() => Some(("this entry is empty", "remove it")),
+                "net" => host_fault(item),
+                _ if item.trim().is_empty() => Some(EMPTY),
                 "protect"
                     if item.contains('/')
                         || item.contains(['*', '?', '['])
@@ -332,10 +349,6 @@ pub(super) fn permission_faults(permissions: &Permissions) -> Vec<(String, Strin
                 "read" | "write" | "deny" if item == "~" || item.starts_with("~/") => {
                     Some(("`~` is not expanded here", "write the whole path"))
                 }
-                "net" if item.contains("://") || item.contains('/') => Some((
-                    "this should be a host name, not an address",
-                    "write `api.example.com` or `*.example.com`",
-                )),
                 "caches" if !item.starts_with('/') && !item.starts_with("~/") => Some((
                     "this should be a folder of your caches",
                     "write the whole path, or begin with `~/`: `~/.cargo/registry`",

@@ -6,6 +6,7 @@ use rawko_core::agent::SkillChoice;
 
 use super::diagnostic::{Diagnostic, printable};
 use super::load::{Loaded, OwnTemplates};
+use super::plugins;
 use super::source::Scope;
 use super::team::own_skills;
 use super::trust::holds_something;
@@ -22,6 +23,13 @@ impl Loaded {
         self.mcp.retain(|_, server| !server.is_of_mcp_json());
         if self.mcp.len() < servers {
             off.push("servers of .mcp.json");
+            // They no longer take the place of a plug-in's.
+            plugins::add_servers(&self.plugins, &mut self.mcp);
+        }
+        let hooks = self.hooks.len();
+        self.hooks.retain(|hook| hook.scope != Scope::Project);
+        if self.hooks.len() < hooks {
+            off.push("hooks");
         }
         if self.skills.iter().any(|skill| skill.scope() == Scope::Project) {
             off.push("skills");

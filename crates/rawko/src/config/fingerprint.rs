@@ -18,11 +18,15 @@ fn stamp(path: &Path) -> Option<FileStamp> {
 }
 
 impl Fingerprint {
-    /// Records `path` as it is now. Call it before reading, so that a change in between is detected.
-    pub(super) fn note(&mut self, path: &Path) {
-        if !self.seen.iter().any(|(known, _)| known == path) {
-            self.seen.push((path.to_owned(), stamp(path)));
+    /// Records `path` as it is now, and says whether it is there. Call it before reading, so that a change in between is detected.
+    pub(super) fn note(&mut self, path: &Path) -> bool {
+        if let Some((_, known)) = self.seen.iter().find(|(known, _)| known == path) {
+            return known.is_some();
         }
+        let stamp = stamp(path);
+        let is_there = stamp.is_some();
+        self.seen.push((path.to_owned(), stamp));
+        is_there
     }
 
     /// Whether any of the files was changed, added or removed since.

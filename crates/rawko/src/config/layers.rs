@@ -1,7 +1,7 @@
 //! Merges several sources of the same settings, and records where each value came from.
 //!
 //! Owns precedence: flag, environment, project, user, default. It does not know what the settings mean, with one
-//! exception: no layer can undo a `deny` or a `protect`, so those lists are combined.
+//! exception: no layer can undo a `deny`, a `protect` or a hook, so those lists are combined.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -256,7 +256,8 @@ fn overlay(
                 }
             }
             Value::Array(items)
-                if matches!(pointer.as_str(), "/permissions/deny" | "/permissions/protect") =>
+                if matches!(pointer.as_str(), "/permissions/deny" | "/permissions/protect")
+                    || pointer.starts_with("/hooks/") =>
             {
                 let mut all = under.get(key).and_then(Value::as_array).cloned().unwrap_or_default();
                 for item in items {

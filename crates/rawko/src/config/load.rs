@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use rawko_core::agent::SandboxUse;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
@@ -18,9 +19,12 @@ use super::claims;
 use super::config_rules::{self, KnownNames};
 use super::diagnostic::{ConfigErrors, Diagnostic};
 use super::fingerprint::Fingerprint;
+use super::given::GivenConfig;
+use super::hooks::{self, LoadedHook};
 use super::layers::{FileLayer, Layers, Provenance};
 use super::mcp::{self, LoadedServer, MCP_JSON};
 use super::model::Config;
+use super::plugins::{self, Plugin};
 use super::provider::{choose_default, move_keys};
 use super::schema::{FileKind, Validated, validate};
 use super::settings::{LooseModel, Overrides, push_environment, push_flags};
@@ -47,6 +51,10 @@ pub struct LoadOptions<'a> {
     pub known_providers: &'a [&'a str],
     /// A file to read instead of the project's `config.yaml` (`--config`).
     pub config_file: Option<&'a Path>,
+    /// What the embedding program gives in code.
+    pub given: &'a GivenConfig,
+    /// Whether nothing is read of the user besides `user_dir`: neither the home, nor variables other than those of keys.
+    pub isolated: bool,
 }
 
 /// A valid configuration, with its agents and the origin of its values.
@@ -62,6 +70,10 @@ pub struct Loaded {
     pub skills: Vec<Skill>,
     /// The servers of tools by name, without those that are switched off.
     pub mcp: BTreeMap<String, LoadedServer>,
+    /// The hooks of the configuration and of Claude Code's settings, the user's first, then those of plug-ins.
+    pub hooks: Vec<LoadedHook>,
+    /// The plug-ins that are installed and approved as they are. Their agents, skills, servers and hooks are among those above.
+    pub plugins: Vec<Plugin>,
     /// Findings that are not errors, such as a file that is ignored.
     pub warnings: Vec<Diagnostic>,
     /// The origin of each setting.
@@ -126,11 +138,14 @@ impl Loader<'_> {
         }
         let agents = self.agents(&layers, config.as_ref());
         let templates = self.templates();
+        let mut plugins = self.plugins(config.as_ref());
 
         let builtin = self.builtin_agents(&layers, config.as_ref());
         let mut names: Vec<&str> = builtin.iter().map(|agent| agent.name.as_str()).collect();
         let found = agents.files.iter().map(|file| file.name.as_str());
         names.extend(found.chain(agents.translated.iter().map(|(agent, _)| agent.name.as_str())));
+        names
+            .extend(plugins.iter().flat_map(|plugin| &plugin.agents).map(|agent| agent.config.name.as_str()));
         names.sort_unstable();
         names.dedup();
         let known = KnownNames {
@@ -152,16 +167,19 @@ impl Loader<'_> {
         let Some(config) = config.filter(|_| self.errors.is_empty()) else { return Err(()) };
 
         self.hash_scripts(&config, &layers);
-        let skills = self.skills();
-        let mcp = self.mcp_servers(&config, &layers);
+        let skills = self.skills(&plugins);
+        let mcp = self.mcp_servers(&config, &layers, &mut plugins);
+        let hooks = self.hooks(&config, &layers, &plugins);
         let claims =
             claims::of(&config, &layers, &agents.files, &agents.translated, self.options.project_dir);
         Ok(Loaded {
-            agents: agents.merged(builtin),
+            agents: agents.merged(builtin, &plugins),
             config,
             templates,
             skills,
             mcp,
+            hooks,
+            plugins,
             warnings: std::mem::take(&mut self.warnings),
             provenance: layers.provenance,
             fingerprint: std::mem::take(&mut self.fingerprint),
@@ -180,7 +198,8 @@ impl Loader<'_> {
             let path = directory.join("config.yaml");
             self.config_file(&mut layers, &path, &path, Scope::User);
         }
-        match self.options.config_file {
+        let is_given = self.given_config(&mut layers);
+        match self.options.config_file.filter(|_| !is_given) {
             Some(path) => {
                 let absolute = self.options.project_dir.join(path);
                 let scope =
@@ -192,6 +211,7 @@ impl Loader<'_> {
                 }
                 self.config_file(&mut layers, &absolute, path, scope);
             }
+            None if is_given => {}
             None => {
                 let name = Path::new(".rawko/config.yaml");
                 self.config_file(&mut layers, &self.options.project_dir.join(name), name, Scope::Project);
@@ -199,7 +219,12 @@ impl Loader<'_> {
             }
         }
         let configured: Vec<String> = layers.names_in("/provider").into_iter().map(str::to_owned).collect();
-        let from_environment = push_environment(&mut layers, self.options.env, &mut self.errors);
+        let from_environment = if self.options.isolated {
+            None
+        } else {
+            push_environment(&mut layers, self.options.env, &mut self.errors)
+        };
+        self.given_prices(&mut layers);
         let from_flag = push_flags(&mut layers, self.options.overrides, &mut self.errors);
         if layers.get("/provider/default").is_none() {
             let (name, origin) = choose_default(&configured, self.options.known_providers, self.options.env);
@@ -224,6 +249,11 @@ impl Loader<'_> {
                 return;
             }
         };
+        self.layer(layers, source);
+    }
+
+    /// Merges the valid part of a configuration over the others.
+    pub(super) fn layer(&mut self, layers: &mut Layers, source: SourceFile) {
         match document(&source, &source.text, 0) {
             Ok(document) => {
                 let Validated { sound, unsound, findings } = validate(FileKind::Config, &document, &source);
@@ -292,8 +322,8 @@ impl Loader<'_> {
     }
 
     /// Reads the skills. Those of the project are part of what is trusted, with all their files.
-    fn skills(&mut self) -> Vec<Skill> {
-        let (skills, warnings) =
+    fn skills(&mut self, plugins: &[Plugin]) -> Vec<Skill> {
+        let (mut skills, warnings) =
             skills::read_all(self.options.project_dir, self.options.user_dir, self.home().as_deref());
         self.warnings.extend(warnings);
         for skill in skills.iter().filter(|skill| skill.scope() == Scope::Project) {
@@ -302,18 +332,24 @@ impl Loader<'_> {
             let files = skill.place.shown.join("(SHA-256 of each file)");
             self.hashed.push(SourceFile::new(&files, Scope::Project, &skill.manifest));
         }
+        skills.extend(plugins.iter().flat_map(|plugin| plugin.skills.iter().cloned()));
         skills
     }
 
     /// The user's home.
     pub(super) fn home(&self) -> Option<PathBuf> {
         // Without the user's folder, nothing of the user is read.
-        self.options.user_dir?;
+        self.options.user_dir.filter(|_| !self.options.isolated)?;
         (self.options.env)("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
     }
 
     /// The servers of all files. Those of `.mcp.json` are part of what is trusted.
-    fn mcp_servers(&mut self, config: &Config, layers: &Layers) -> BTreeMap<String, LoadedServer> {
+    fn mcp_servers(
+        &mut self,
+        config: &Config,
+        layers: &Layers,
+        plugins: &mut [Plugin],
+    ) -> BTreeMap<String, LoadedServer> {
         let mut servers = mcp::of_config(&config.mcp, layers);
         let name = Path::new(MCP_JSON);
         let path = self.options.project_dir.join(name);
@@ -327,7 +363,39 @@ impl Loader<'_> {
             // Another tool's file: it does not stop a run.
             Err(unreadable) => self.warnings.push(*unreadable),
         }
+        let left_out = |name: &str, server: &LoadedServer, by: String| {
+            let message =
+                format!("the server `{name}` of this plug-in is left out: {by} has one of this name");
+            let help = "rename or remove one of them to use both".to_owned();
+            Diagnostic::of_file(&server.path, message, Some(help))
+        };
+        for plugin in plugins.iter_mut() {
+            // One that is switched off stays so, also where a plug-in brings it.
+            for (name, own) in &config.mcp.servers {
+                let removed = plugin.servers.remove(name).filter(|_| !own.disabled);
+                self.warnings.extend(removed.map(|server| left_out(name, &server, "config.yaml".to_owned())));
+            }
+        }
+        for (name, server) in plugins::add_servers(plugins, &mut servers) {
+            let by = servers.get(name).map(|other| other.path.display().to_string()).unwrap_or_default();
+            self.warnings.push(left_out(name, server, by));
+        }
         servers
+    }
+
+    /// The hooks of all files. The user's own run outside the sandbox if the user says so, and nothing requires it. Those of
+    /// plug-ins do not: others wrote them.
+    fn hooks(&mut self, config: &Config, layers: &Layers, plugins: &[Plugin]) -> Vec<LoadedHook> {
+        let of_config = hooks::of_layers(layers);
+        let is_off = config.hooks.sandbox == Some(SandboxUse::Off) && config.permissions.require.is_none();
+        let mut all: Vec<LoadedHook> = of_config.into_iter().chain(self.claude_hooks(config)).collect();
+        for hook in &mut all {
+            hook.outside_sandbox = is_off && hook.scope == Scope::User;
+        }
+        // The user's go first.
+        all.sort_by_key(|hook| hook.scope);
+        all.extend(plugins.iter().flat_map(|plugin| plugin.asked.iter().cloned()));
+        all
     }
 
     /// A script that the project names is part of what is trusted. One that cannot be read is not run either.

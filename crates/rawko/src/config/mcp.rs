@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rawko_core::TimeSpan;
-use rawko_core::agent::Permissions;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,8 +14,10 @@ use super::address::check_url;
 use super::diagnostic::{Diagnostic, printable};
 use super::jsonc;
 use super::layers::Layers;
+use super::plugins::{PluginForm, PluginServer};
 use super::source::{Scope, SourceFile};
 use super::yaml::escape;
+use crate::error::Error;
 
 /// The file of other tools that names servers, relative to the project.
 pub(super) const MCP_JSON: &str = ".mcp.json";
@@ -122,22 +123,6 @@ pub struct McpPermissions {
     pub net: Option<Vec<String>>,
 }
 
-impl McpPermissions {
-    /// What the program may touch, where `global` denies something to all.
-    pub(crate) fn of_program(&self, global: &Permissions) -> Permissions {
-        let denied = global.deny.iter().flatten().chain(self.deny.iter().flatten());
-        Permissions {
-            read: Some(self.read.clone().unwrap_or_else(|| vec![".".to_owned()])),
-            write: Some(self.write.clone().unwrap_or_default()),
-            deny: Some(denied.cloned().collect()),
-            net: Some(self.net.clone().unwrap_or_default()),
-            env: Some(Vec::new()),
-            memory: global.memory,
-            ..Permissions::default()
-        }
-    }
-}
-
 /// A server, and where it is defined.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedServer {
@@ -147,6 +132,8 @@ pub struct LoadedServer {
     pub path: PathBuf,
     /// Whether it is the user's own, or the project has a part in it.
     pub scope: Scope,
+    /// The plug-in that it comes from.
+    pub plugin: Option<PluginServer>,
 }
 
 impl LoadedServer {
@@ -159,7 +146,13 @@ impl LoadedServer {
     /// The variables of the user's environment that it is given.
     #[must_use]
     pub fn variables(&self) -> Vec<String> {
-        variables(&self.config)
+        let Some(plugin) = &self.plugin else { return variables(&self.config) };
+        if plugin.form == PluginForm::AgentPlugins {
+            return Vec::new();
+        }
+        let own = plugin.place.variables();
+        let is_own = |name: &String| own.iter().any(|(known, _)| known == name);
+        variables(&self.config).into_iter().filter(|name| !is_own(name)).collect()
     }
 
     /// The program with its arguments, or the address.
@@ -193,6 +186,8 @@ fn fault(name: &str, server: &McpServer) -> Option<(&'static str, String, &'stat
         return Some(("", message, "use 1 to 32 letters, digits, `-` and single `_`"));
     }
     match (&server.command, &server.url) {
+        // It may be a plug-in's.
+        (None, None) if server.disabled => None,
         (None, None) => {
             let message = format!("the server `{name}` has neither `command` nor `url`");
             Some(("", message, "add `command: PROGRAM`, or `url: ADDRESS`"))
@@ -217,6 +212,15 @@ fn fault(name: &str, server: &McpServer) -> Option<(&'static str, String, &'stat
     }
 }
 
+/// Checks a server that an embedding program adds.
+///
+/// # Errors
+/// [`Error::Setup`] if it cannot be used.
+pub(crate) fn check_server(name: &str, server: &McpServer) -> Result<(), Error> {
+    let fault = fault(name, server).map(|(_, message, help)| (message, help.to_owned()));
+    fault.map_or(Ok(()), |(message, hint)| Err(Error::Setup { message, hint }))
+}
+
 /// Whether this can be an address. The value of a variable is not known here.
 fn is_address(url: &str) -> bool {
     let before_query = url.split(['?', '#']).next().unwrap_or_default();
@@ -238,7 +242,7 @@ pub(super) fn check(section: &McpSection, layers: &Layers) -> Vec<Diagnostic> {
 pub(super) fn of_config(section: &McpSection, layers: &Layers) -> BTreeMap<String, LoadedServer> {
     let loaded = |(name, server): (&String, &McpServer)| {
         let (path, scope) = layers.file_of(&format!("/mcp/servers/{}", escape(name)));
-        (name.clone(), LoadedServer { config: server.clone(), path, scope })
+        (name.clone(), LoadedServer { config: server.clone(), path, scope, plugin: None })
     };
     section.servers.iter().filter(|(_, server)| !server.disabled).map(loaded).collect()
 }
@@ -270,31 +274,29 @@ pub(super) fn add_mcp_json(
             );
             continue;
         }
-        let kind = entry.get("type").and_then(Value::as_str).unwrap_or_default();
-        if kind == "sse" {
-            warn(
-                format!(
-                    "the server `{}` is left out: it speaks HTTP with SSE, as before 2025",
-                    printable(name)
-                ),
-                "many such servers speak streamable HTTP at another address: give that, with type http",
-            );
-            continue;
-        }
-        let server: McpServer = match serde_json::from_value(known_fields(entry)) {
-            Ok(server) => server,
-            Err(error) => {
-                warn(format!("the server `{}` is left out: {error}", printable(name)), "correct its entry");
-                continue;
-            }
-        };
-        match fault(name, &server) {
-            Some((_, message, help)) => warn(format!("{message}; it is left out"), help),
-            None => {
-                let path = source.name.clone();
-                servers.insert(name.clone(), LoadedServer { config: server, path, scope: Scope::Project });
+        match server_of_entry(name, entry) {
+            Err((why, help)) => warn(format!("the server `{}` is left out: {why}", printable(name)), help),
+            Ok(config) => {
+                let (path, scope) = (source.name.clone(), Scope::Project);
+                servers.insert(name.clone(), LoadedServer { config, path, scope, plugin: None });
             }
         }
+    }
+}
+
+/// The server of an entry of another tool's file, or why it cannot be used and what to do.
+pub(super) fn server_of_entry(name: &str, entry: &Value) -> Result<McpServer, (String, &'static str)> {
+    if entry.get("type").and_then(Value::as_str) == Some("sse") {
+        return Err((
+            "it speaks HTTP with SSE, as before 2025".to_owned(),
+            "many such servers speak streamable HTTP at another address: give that, with type http",
+        ));
+    }
+    let server: McpServer = serde_json::from_value(known_fields(entry))
+        .map_err(|error| (error.to_string(), "correct its entry"))?;
+    match fault(name, &server) {
+        Some((_, message, help)) => Err((message, help)),
+        None => Ok(server),
     }
 }
 

@@ -18,6 +18,7 @@ mod api_key_env;
 mod claim;
 mod claims;
 mod claude_code;
+mod claude_settings;
 mod config_rules;
 mod data_file;
 mod diagnostic;
@@ -27,6 +28,8 @@ mod emit;
 mod fingerprint;
 mod fleet;
 pub(crate) mod front_matter;
+mod given;
+mod hooks;
 mod init;
 mod jsonc;
 mod layers;
@@ -39,7 +42,9 @@ mod nearest;
 pub(crate) use nearest::nearest;
 mod notify;
 mod observability;
+mod outside;
 mod patience;
+mod plugins;
 mod position;
 mod provider;
 mod report;
@@ -65,6 +70,7 @@ mod tests;
 pub(crate) use address::is_loopback_url;
 pub use api_key_env::ApiKeyEnv;
 pub use claim::{Claim, ClaimKind};
+pub(crate) use config_rules::host_fault;
 pub(crate) use data_file::parse_data;
 pub use data_file::read_data_file;
 pub use diagnostic::{ConfigErrors, Diagnostic, DiagnosticOrigin};
@@ -72,18 +78,25 @@ pub use directories::{user_cache_dir, user_config_dir, user_data_dir, user_state
 pub(crate) use distrust::has_memories;
 pub use fingerprint::Fingerprint;
 pub use fleet::FleetConfig;
+pub use given::GivenConfig;
+pub use hooks::{HookEntry, HookGroup, HookKind, HooksConfig, LoadedHook};
 pub use init::{InitError, Initialised, agent_markdown, init};
 pub use layers::{Origin, Provenance};
 pub use load::{LoadOptions, Loaded, OwnTemplates, load};
+pub(crate) use mcp::check_server;
+#[cfg(feature = "mcp")]
 pub(crate) use mcp::expand;
-pub use mcp::{LoadedServer, McpPermissions, McpSection, McpServer};
+pub use mcp::{LoadedServer, McpClient, McpPermissions, McpSection, McpServer};
 pub use model::{
     AgentsSection, ArbiterConfig, BuiltinAgents, CacheConfig, CachePoints, Config, Constraints, CustomTool,
-    FormatVersion, MemoryConfig, ProviderConfig, ProviderSection, ProviderType, TimeoutConfig,
+    ExtractorConfig, FormatVersion, MemoryConfig, ProviderConfig, ProviderSection, ProviderType,
+    SecretsConfig, TimeoutConfig,
 };
 pub use notify::{NotifyConfig, NotifyOn};
 pub use observability::{ObservabilityConfig, OtlpProtocol};
 pub use patience::{OutageConfig, Patience};
+pub use plugins::{HookCommand, Plugin, PluginAgent, PluginForm, PluginPlace, PluginServer};
+pub(crate) use plugins::{is_plugin_name, plugin_name};
 pub use position::Position;
 pub use provider::{COPILOT, ResolvedProvider};
 pub use rawko_core::{NotATimeSpan, PlainNumber, TimeSpan};
@@ -96,5 +109,5 @@ pub use team::{AgentSource, LoadedAgent};
 pub use time_limit::TimeLimit;
 pub use trust::{ChangeSinceTrust, ChangedFile, NO_CONFIGURATION, TrustError, TrustStore};
 pub use verify::VerifyConfig;
-pub use web::{BraveConfig, SearchConfig, WebConfig};
+pub use web::{BraveConfig, ProviderSearchConfig, SearchConfig, WebConfig};
 pub(crate) use yaml::{escape, yaml_value};

@@ -22,6 +22,7 @@ use super::time_limit::TimeLimit;
 
 use super::api_key_env::ApiKeyEnv;
 use super::fleet::FleetConfig;
+use super::hooks::HooksConfig;
 use super::mcp::McpSection;
 use super::notify::NotifyConfig;
 use super::observability::ObservabilityConfig;
@@ -63,6 +64,9 @@ pub struct Config {
     /// Programs and addresses that are notified when a run ends, waits or asks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<NotifyConfig>,
+    /// Programs that are asked at fixed points of a run, and may refuse. Those of several files add up.
+    #[serde(skip_serializing_if = "HooksConfig::is_empty")]
+    pub hooks: HooksConfig,
     /// Where telemetry goes. Nothing is sent without it or OpenTelemetry's environment variables.
     #[serde(skip_serializing_if = "is_default")]
     pub observability: ObservabilityConfig,

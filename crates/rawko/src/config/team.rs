@@ -1,7 +1,8 @@
 //! The agents of a run: built-in ones, the user's and the project's together.
 //!
 //! Owns where agents are read from and which of several with one name counts: the project's own, then its `.claude/agents`, then
-//! the user's own, then the user's `~/.claude/agents`, then the built-in one. What a replaced agent was is kept, to be shown.
+//! the user's own, then the user's `~/.claude/agents`, then those of plug-ins, then the built-in one. What a replaced agent was is
+//! kept, to be shown.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,10 +14,12 @@ use serde_json::Value;
 use super::agent_file::AgentFile;
 use super::claude_code::{self, ImportContext};
 use super::diagnostic::{Diagnostic, printable};
+use super::given::is_given;
 use super::layers::Layers;
 use super::load::Loader;
 use super::model::{BuiltinAgents, Config, DEFAULT_AGENTS_DIRECTORY};
 use super::nearest::nearest;
+use super::plugins::Plugin;
 use super::rights;
 use super::source::{Scope, SourceFile, list};
 
@@ -51,6 +54,13 @@ pub enum AgentSource {
     File(PathBuf),
     /// A file that was written for Claude Code.
     ClaudeCode(PathBuf),
+    /// A file of a plug-in.
+    Plugin {
+        /// The plug-in's name.
+        name: String,
+        /// The file.
+        path: PathBuf,
+    },
 }
 
 impl fmt::Display for AgentSource {
@@ -58,6 +68,7 @@ impl fmt::Display for AgentSource {
         match self {
             Self::BuiltIn => f.write_str("built in"),
             Self::File(path) | Self::ClaudeCode(path) => write!(f, "{}", path.display()),
+            Self::Plugin { name, path } => write!(f, "plug-in {name}: {}", path.display()),
         }
     }
 }
@@ -107,6 +118,7 @@ impl Loader<'_> {
             agents.translated.extend(projects);
         }
         self.directory(&mut agents, own, Scope::Project, layers, config);
+        self.given_agents(&mut agents);
         agents
     }
 
@@ -167,7 +179,7 @@ impl Loader<'_> {
     }
 
     /// What the translation of an agent for Claude Code depends on.
-    fn around<'b>(&self, config: Option<&Config>) -> ImportContext<'b>
+    pub(super) fn around<'b>(&self, config: Option<&Config>) -> ImportContext<'b>
     where
         Self: 'b,
     {
@@ -241,12 +253,28 @@ impl Loader<'_> {
 
 impl Agents {
     /// All agents by name, and of several with one name the one with precedence.
-    pub(super) fn merged(self, builtin: Vec<AgentConfig>) -> BTreeMap<String, LoadedAgent> {
+    pub(super) fn merged(
+        self,
+        builtin: Vec<AgentConfig>,
+        plugins: &[Plugin],
+    ) -> BTreeMap<String, LoadedAgent> {
         let mut team = Team::default();
         for agent in builtin {
             team.add(agent, AgentSource::BuiltIn, None, BTreeMap::new());
         }
-        let (mut files, mut translated) = (self.files, self.translated);
+        for plugin in plugins {
+            for agent in &plugin.agents {
+                let source =
+                    AgentSource::Plugin { name: plugin.place.name.clone(), path: agent.path.clone() };
+                // Of two plug-ins, the first by its name counts.
+                if !team.agents.contains_key(&agent.config.name) {
+                    team.add(agent.config.clone(), source, Some(Scope::User), BTreeMap::new());
+                }
+            }
+        }
+        let (given, mut files): (Vec<AgentFile>, Vec<AgentFile>) =
+            self.files.into_iter().partition(|file| is_given(&file.source));
+        let mut translated = self.translated;
         for scope in [Scope::User, Scope::Project] {
             let (now, later) = translated.into_iter().partition(|(_, source)| source.scope == scope);
             translated = later;
@@ -262,13 +290,9 @@ impl Agents {
             let (now, later): (Vec<AgentFile>, _) =
                 files.into_iter().partition(|file| file.source.scope == scope);
             files = later;
-            for file in now {
-                let lines = rights::lines(&file.document);
-                if let Some(config) = file.config {
-                    team.add(config, AgentSource::File(file.source.name), Some(scope), lines);
-                }
-            }
+            now.into_iter().for_each(|file| team.add_file(file));
         }
+        given.into_iter().for_each(|file| team.add_file(file));
         team.without_loose_ends()
     }
 }
@@ -279,6 +303,14 @@ struct Team {
 }
 
 impl Team {
+    fn add_file(&mut self, file: AgentFile) {
+        let lines = rights::lines(&file.document);
+        if let Some(config) = file.config {
+            let SourceFile { name, scope, .. } = file.source;
+            self.add(config, AgentSource::File(name), Some(scope), lines);
+        }
+    }
+
     /// Adds an agent in the place of one with its name.
     fn add(
         &mut self,

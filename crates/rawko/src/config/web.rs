@@ -1,8 +1,6 @@
 //! `web:` — how agents search the web. Which pages they may read is `permissions.net`.
 
 use rawko_core::hosted::HostedSearch;
-use rawko_provider::Secret;
-use rawko_web::SearchService;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -87,17 +85,6 @@ impl SearchConfig {
         *self == Self::default()
     }
 
-    /// The configured service, with its key from `variable`.
-    #[must_use]
-    pub fn service(&self, variable: impl Fn(&str) -> Option<String>) -> Option<SearchService> {
-        if let Some(url) = &self.searxng {
-            return Some(SearchService::SearXng { url: url.clone() });
-        }
-        let brave = self.brave.as_ref()?;
-        let key = variable(&brave.api_key_env).filter(|key| !key.trim().is_empty()).map(Secret::new);
-        Some(SearchService::Brave { url: brave.base_url.clone(), variable: brave.api_key_env.clone(), key })
-    }
-
     /// The provider's own search; `None` if it is off, or if a service is configured, which is asked instead.
     #[must_use]
     pub fn hosted(&self) -> Option<HostedSearch> {
@@ -111,7 +98,7 @@ impl SearchConfig {
     }
 
     /// Whether a service is configured.
-    pub(super) fn has_service(&self) -> bool {
+    pub(crate) fn has_service(&self) -> bool {
         self.searxng.is_some() || self.brave.is_some()
     }
 
@@ -239,16 +226,5 @@ mod tests {
                 "/web/search/provider/blockedDomains: `https://c.d` is not a domain",
             ],
         );
-    }
-
-    #[test]
-    fn a_key_that_is_not_there_is_none() {
-        let config: SearchConfig = serde_json::from_str(r#"{"brave": {"apiKeyEnv": "K"}}"#).unwrap();
-        for (value, has_key) in [(None, false), (Some(" "), false), (Some("k-123"), true)] {
-            let service = config.service(|_| value.map(str::to_owned));
-            let Some(SearchService::Brave { key, .. }) = service else { panic!("{service:?}") };
-            assert_eq!(key.is_some(), has_key, "{value:?}");
-        }
-        assert!(SearchConfig::default().service(|_| None).is_none());
     }
 }

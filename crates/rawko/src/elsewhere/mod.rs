@@ -9,13 +9,14 @@ pub(crate) mod keyless;
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rawko_core::message::ToolCall;
 use rawko_core::request::ModelRequest;
 use rawko_core::session::{Effect, EffectAnswer, EffectId, Event, Stamped};
 use rawko_tools::FileTracker;
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 use crate::channel::control::DriverMessage;
 use crate::clock::now;
@@ -61,6 +62,7 @@ impl Rawko {
     /// # Errors
     /// As [`Rawko::run`].
     pub fn opening(&self, session: Option<&str>, task: &str, directory: &str) -> Result<Opening, Error> {
+        self.check_hooks()?;
         let Prepared { task, mut setup, providers: _ } = self.prepare(task)?;
         directory.clone_into(&mut setup.place.directory);
         let new = || session_id::new(now());
@@ -68,6 +70,18 @@ impl Rawko {
         let header = JournalHeader { seal: None, ..header };
         let event = Event::TaskStarted { task, setup: Box::new(setup), shared_events: 0 };
         Ok(Opening { event, header })
+    }
+
+    /// Hooks belong to one machine, and a guard that is left out is worse than a refusal.
+    fn check_hooks(&self) -> Result<(), Error> {
+        let Some(hook) = self.config().hooks.first() else { return Ok(()) };
+        Err(Error::Setup {
+            message: format!(
+                "hooks do not run on the workers of a fleet, and {} has some",
+                hook.path.display()
+            ),
+            hint: "run the task here, with rawko run, or take the hooks out".to_owned(),
+        })
     }
 
     /// Takes the secrets that this process knows out of what its user says.
@@ -86,6 +100,7 @@ impl Rawko {
     /// # Errors
     /// As [`Rawko::resume`].
     pub fn hand_over(&self, id: &str) -> Result<HandOver, Error> {
+        self.check_hooks()?;
         // Locked in the meantime, so that no other process runs it.
         let (journal, old) = JournalWriter::reopen(&self.sessions().find(id)?)?;
         self.check_origin(&old.header)?;
@@ -162,7 +177,9 @@ impl Rawko {
             past: &Past::of(folded),
         });
         let trace = telemetry::trace(self, header);
-        Ok(EffectPerformer { performer: Arc::new(performer), redactor, tracker, trace, keyless })
+        // A session with hooks was refused as it was opened: see `check_hooks`.
+        let (performer, beside) = (Arc::new(performer.without_hooks()), Mutex::default());
+        Ok(EffectPerformer { performer, redactor, tracker, trace, keyless, beside })
     }
 }
 
@@ -218,6 +235,8 @@ pub struct EffectPerformer {
     trace: SessionTrace,
     /// Why calls of a provider cannot be made here, by its name.
     keyless: BTreeMap<String, String>,
+    /// What goes on beside the effects.
+    beside: Mutex<JoinSet<()>>,
 }
 
 impl std::fmt::Debug for EffectPerformer {
@@ -245,14 +264,23 @@ impl EffectPerformer {
             tokio::select! {
                 biased;
                 answer = &mut performed => break answer?,
-                Some(signal) = inbox.recv() => {
-                    if let DriverMessage::Progress(event) = signal {
-                        progress(event);
-                    }
-                }
+                Some(signal) = inbox.recv() => self.take(signal, &progress),
             }
         };
+        while let Ok(signal) = inbox.try_recv() {
+            self.take(signal, &progress);
+        }
         self.redacted(id, answer)
+    }
+
+    fn take(&self, signal: DriverMessage, progress: &impl Fn(RunEvent)) {
+        match signal {
+            DriverMessage::Progress(event) => progress(event),
+            DriverMessage::Accompany(work) => {
+                self.beside.lock().unwrap_or_else(PoisonError::into_inner).spawn(work);
+            }
+            DriverMessage::Happened(_) | DriverMessage::Steer { .. } | DriverMessage::Suspend => {}
+        }
     }
 
     /// Compares the tree with the checkpoints after the run has ended, where its last work was cut off

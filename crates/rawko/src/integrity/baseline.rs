@@ -58,7 +58,7 @@ impl BaselineRun {
         let Self { checkpoints, runner, plan, toolchain, project, kept, bounds } = self;
         let key = key(&project, &plan, &toolchain);
         let (wanted, folder) = (key.clone(), kept.clone());
-        let made = tokio::task::spawn_blocking(move || {
+        let made = rawko_tools::on_thread(move || {
             let trees = checkpoints.trees().ok().flatten()?;
             let tree = trees.first_name().to_owned();
             if let Some(found) = folder.and_then(|folder| find(&folder, &wanted, &tree)) {
@@ -81,7 +81,7 @@ impl BaselineRun {
         }
         // What failed is compared with what fails later, and its words may hold secrets as well.
         let kept = kept.filter(|_| baseline.passed());
-        let _ = tokio::task::spawn_blocking(move || {
+        let _ = rawko_tools::on_thread(move || {
             drop(replica);
             if let Some(folder) = kept {
                 // Without it the next session runs the commands again.

@@ -95,7 +95,7 @@ mod tests {
         guard.bounds = bounds;
         let guard = Arc::new(guard);
         checkpoints.take(1).unwrap();
-        guard.begin().await;
+        drop(guard.begin().await);
         write("work", "1\n");
         write("test.sh", "grep -q 1 work && test -e local.env # more\n");
         let runs = guard.runner().run_all(&plan.commands, plan.timeout).await;

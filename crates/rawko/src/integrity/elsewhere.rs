@@ -58,7 +58,7 @@ impl Elsewhere {
         let make = |as_view: bool| {
             let (own, versions, avoided) =
                 (Arc::clone(comparison), Arc::clone(&versions), Arc::clone(&avoided));
-            tokio::task::spawn_blocking(move || -> Result<Self, CheckpointError> {
+            rawko_tools::on_thread(move || -> Result<Self, CheckpointError> {
                 let choose = |path: &str| versions.get(path).cloned().unwrap_or(Version::Now);
                 let avoided: BTreeSet<&str> = avoided.iter().map(String::as_str).collect();
                 let Comparison { trees, differences, entries, .. } = &*own;
@@ -117,6 +117,6 @@ impl Elsewhere {
 
     /// Removes it.
     pub(super) async fn remove(self) {
-        let _ = tokio::task::spawn_blocking(move || drop(self)).await;
+        let _ = rawko_tools::on_thread(move || drop(self)).await;
     }
 }

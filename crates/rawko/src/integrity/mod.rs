@@ -27,18 +27,20 @@ mod view;
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use futures_util::FutureExt as _;
+use futures_util::future::Shared;
 use rawko_core::facts::{CheckResult, CommandRun, Verification};
 use rawko_core::integrity::{
     Baseline, ChangedChecks, CheckChange, CheckChangeKind, Integrity, IntegrityResult, OriginalRun,
 };
 use rawko_core::setup::VerifySetup;
 use rawko_core::text::truncate;
-use rawko_tools::{CommandRunner, text_of};
-use tokio::task::JoinSet;
+use rawko_tools::{BoxFuture, CommandRunner, text_of};
 
 use crate::checkpoint::{CheckpointError, Checkpoints, Fault, Version};
 use adopted::Adopted;
@@ -115,12 +117,15 @@ pub(crate) struct IntegrityGuard {
     bounds: Bounds,
 }
 
-/// Commands that run, or ran, on the first tree. Dropping this ends them.
+/// Commands on the first tree, and their end. They end when nothing holds this any more.
+type BeginningRun = Shared<BoxFuture<'static, Option<Baseline>>>;
+
+/// Commands that run, or ran, on the first tree.
 #[derive(Debug, Default)]
 struct Begun {
     /// Those that are adopted may become others.
     commands: Vec<String>,
-    run: JoinSet<Option<Baseline>>,
+    run: Option<BeginningRun>,
 }
 
 impl IntegrityGuard {
@@ -158,18 +163,25 @@ impl IntegrityGuard {
         &self.runner
     }
 
-    /// Records the toolchain, if that was not done before, and begins to run the commands on the first tree. Called
-    /// when a checkpoint was taken, before anything is changed.
-    pub(crate) async fn begin(self: &Arc<Self>) {
-        let Some(plan) = self.plan.clone() else { return };
+    /// Records the toolchain, if that was not done before. Called when a checkpoint was taken, before anything is changed.
+    /// Returns what runs the commands on the first tree, if they have to be run, for the caller to advance beside its work.
+    pub(crate) async fn begin(self: &Arc<Self>) -> Option<BoxFuture<'static, ()>> {
+        let plan = self.plan.clone()?;
         let guard = Arc::clone(self);
-        let is_first = tokio::task::spawn_blocking(move || guard.record()).await.unwrap_or_default();
-        if is_first && !plan.commands.is_empty() {
-            self.start_baseline(plan);
+        let is_first = rawko_tools::on_thread(move || guard.record()).await.unwrap_or_default();
+        if !is_first || plan.commands.is_empty() {
+            return None;
         }
+        let run = self.start_baseline(plan);
+        Some(Box::pin(async move { drop(run.await) }))
     }
 
-    fn start_baseline(&self, plan: VerifyPlan) {
+    /// Forgets the commands on the first tree, which ends them where nothing else advances them.
+    pub(crate) fn end(&self) {
+        drop(std::mem::take(&mut *self.begun()));
+    }
+
+    fn start_baseline(&self, plan: VerifyPlan) -> BeginningRun {
         let commands = plan.commands.clone();
         // A guard that is dropped ends its baseline, so the baseline must not hold the guard.
         let run = BaselineRun {
@@ -181,8 +193,11 @@ impl IntegrityGuard {
             kept: self.kept.clone(),
             bounds: self.bounds,
         };
-        let run = JoinSet::from_iter([run.run()]);
-        *self.begun() = Begun { commands, run };
+        let run: BoxFuture<'static, _> =
+            Box::pin(async move { AssertUnwindSafe(run.run()).catch_unwind().await.ok().flatten() });
+        let run = run.shared();
+        *self.begun() = Begun { commands, run: Some(run.clone()) };
+        run
     }
 
     fn begun(&self) -> MutexGuard<'_, Begun> {
@@ -258,7 +273,7 @@ impl IntegrityGuard {
             Ok(trees) => trees.is_none_or(|trees| trees.is_as_the_task_began(&comparison::is_own)),
             Err(_) => false,
         };
-        let is_unchanged = tokio::task::spawn_blocking(is_unchanged).await.unwrap_or_default();
+        let is_unchanged = rawko_tools::on_thread(is_unchanged).await.unwrap_or_default();
         is_unchanged.then(Integrity::unchanged)
     }
 
@@ -363,7 +378,7 @@ impl IntegrityGuard {
         *self.commands_began.lock().unwrap_or_else(PoisonError::into_inner) =
             since.and_then(|since| i128::try_from(since.as_nanos()).ok());
         let (checkpoints, project) = (self.checkpoints.clone(), self.project.clone());
-        let _ = tokio::task::spawn_blocking(move || {
+        let _ = rawko_tools::on_thread(move || {
             let ignored = checkpoints.ignored().unwrap_or_default();
             for folder in ignored.iter().filter(|path| path.ends_with("__pycache__/")) {
                 // Anything left is a cache that could not be removed.
@@ -376,28 +391,21 @@ impl IntegrityGuard {
     /// The commands on the first tree. Commands that passed in `runs` are not waited for much longer there: one that hangs
     /// without the work would hold the result up.
     async fn baseline(&self, plan: &VerifyPlan, runs: &[CommandRun]) -> Option<Baseline> {
-        if self.begun().commands != plan.commands {
-            // The process that ran it is gone, or it is that of other commands.
-            self.start_baseline(plan.clone());
-        }
-        let mut running = std::mem::take(&mut self.begun().run);
+        let begun = {
+            let begun = self.begun();
+            begun.run.clone().filter(|_| begun.commands == plan.commands)
+        };
+        // Without it, the process that ran it is gone, or it is that of other commands.
+        let running = begun.unwrap_or_else(|| self.start_baseline(plan.clone()));
         let took: u64 = runs.iter().map(|run| run.duration_ms).sum();
         let patience = MIN_PATIENCE + Duration::from_millis(took.saturating_mul(3));
-        let Ok(finished) = tokio::time::timeout(patience, running.join_next()).await else {
-            self.begun().run = running;
-            return None;
-        };
-        let finished = finished?.ok().flatten();
-        let again = finished.clone();
-        // Every verification of the run is compared with it.
-        self.begun().run.spawn(async move { again });
-        finished
+        tokio::time::timeout(patience, running).await.ok().flatten()
     }
 
     /// The checks now, compared with those of the beginning; `None` if the run changed nothing.
     async fn compared(self: &Arc<Self>, plan: &VerifyPlan) -> Result<Option<Comparison>, NotCompared> {
         let (guard, own) = (Arc::clone(self), plan.clone());
-        Ok(tokio::task::spawn_blocking(move || guard.compare(&own)).await??)
+        Ok(rawko_tools::on_thread(move || guard.compare(&own)).await??)
     }
 
     fn compare(&self, plan: &VerifyPlan) -> Result<Option<Comparison>, CheckpointError> {

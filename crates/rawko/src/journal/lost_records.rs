@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 
 use rawko_core::message::ToolCall;
-use rawko_core::session::{EffectAnswer, Event, Stamped};
+use rawko_core::session::{Effect, EffectAnswer, Event, Stamped};
 use rawko_core::text::truncate;
 use rawko_core::tool::ToolAccess;
 use serde::Deserialize;
@@ -84,12 +84,17 @@ impl LostRecords {
     }
 
     fn effect(&mut self, effect: &JournaledEffect, asked: &BTreeMap<String, Value>) {
-        let JournaledEffect::RunTool { call, access: ToolAccess::Mutating, .. } = effect else { return };
+        let (words, call) = match effect {
+            JournaledEffect::RunTool { call, access: ToolAccess::Mutating, .. } => (None, Some(call)),
+            JournaledEffect::Whole(it @ Effect::RunOutsideAgent { .. }) => (Some(it.in_words()), None),
+            JournaledEffect::RunTool { .. } | JournaledEffect::Whole(_) => return,
+        };
         if self.calls.len() == CALLS {
             self.more_calls += 1;
             return;
         }
-        self.calls.push(described(call, call.input.as_ref().or_else(|| asked.get(&call.id))));
+        let described = call.map(|call| described(call, call.input.as_ref().or_else(|| asked.get(&call.id))));
+        self.calls.extend(words.or(described));
     }
 }
 

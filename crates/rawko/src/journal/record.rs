@@ -5,6 +5,7 @@ use rawko_core::message::ToolCall;
 use rawko_core::session::{Effect, EffectId, LostWork, Note, Stamped};
 use rawko_core::text::hex;
 use rawko_core::tool::{Refusal, ToolAccess};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
@@ -55,7 +56,7 @@ pub struct JournalHeader {
 }
 
 /// What a fork was made of.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ForkedFrom {
     /// The other session's id.
@@ -106,7 +107,7 @@ impl StepRecord {
     pub fn of(effects: &[Effect], notes: &[Note]) -> Self {
         Self {
             effects: effects.iter().map(JournaledEffect::of).collect(),
-            notes: notes.iter().filter(|note| must_be_readable(note)).cloned().collect(),
+            notes: notes.iter().filter(|note| note.must_be_readable()).cloned().collect(),
         }
     }
 
@@ -114,34 +115,6 @@ impl StepRecord {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.effects.is_empty() && self.notes.is_empty()
-    }
-}
-
-fn must_be_readable(note: &Note) -> bool {
-    match note {
-        Note::DecisionMade(_)
-        | Note::Warned { .. }
-        | Note::StateChanged { .. }
-        | Note::CheckpointTaken { .. }
-        | Note::VerificationFinished { .. }
-        | Note::ConversationCompacted { .. }
-        | Note::Steered { .. }
-        | Note::RunPaused
-        | Note::RunUnpaused { .. }
-        | Note::ApprovalAnswered { .. }
-        // A judgement stays, whatever a later rawko would make of it.
-        | Note::MemoriesUsed { .. } => true,
-        Note::ToolCalled { allowed, .. } => !allowed,
-        Note::AgentStarted { .. }
-        | Note::VerificationStarted { .. }
-        | Note::MemoriesRecalled { .. }
-        | Note::MemoryKept { .. }
-        | Note::ToolFinished { .. }
-        // Its effect holds the question.
-        | Note::ApprovalRequested(_)
-        | Note::CachePrefixChanged { .. }
-        | Note::PlanUpdated { .. }
-        | Note::TokensUsed { .. } => false,
     }
 }
 

@@ -158,7 +158,7 @@ impl ConfiguredServer {
             ServerTransport::Program(program) => {
                 let (root, confinement) = (root.to_owned(), confinement.clone());
                 let started =
-                    tokio::task::spawn_blocking(move || ServerProcess::start(&program, &root, &confinement));
+                    rawko_tools::on_thread(move || ServerProcess::start(&program, &root, &confinement));
                 let (process, socket) = started.await.map_err(|error| error.to_string())??;
                 *lock(&self.live.process) = Some(Arc::new(process));
                 if self.live.is_over.load(Ordering::Acquire) {

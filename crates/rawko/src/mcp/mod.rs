@@ -2,10 +2,12 @@
 //!
 //! Owns what becomes of a configured server: its definition with variables filled in, the approval of what it lists, its
 //! start when it is first needed, and its tools. The protocol is in `rawko-mcp`; starting and confining a program is
-//! `rawko-tools`'.
+//! `rawko-tools`'. Without the feature `mcp`, `without_mcp.rs` is in its place.
 
 mod approval;
+mod configured;
 mod credentials;
+mod filled;
 mod live;
 mod names;
 mod report;
@@ -14,6 +16,3 @@ mod tool;
 
 pub use report::{McpChange, McpCheck, McpState};
 pub use server::McpHandle;
-
-pub(crate) use server::{ServerContext, servers};
-pub(crate) use tool::tools;

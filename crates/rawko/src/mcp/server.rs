@@ -12,7 +12,7 @@ use serde_json::json;
 use super::approval::{ApprovalFile, ServerApproval};
 use super::credentials::CredentialFile;
 use super::live::RunningServer;
-use crate::config::{Loaded, LoadedServer, Scope, expand};
+use crate::config::{Loaded, LoadedServer, McpPermissions, PluginForm, Scope, expand};
 
 /// How to get at a server.
 #[derive(Debug, Clone)]
@@ -74,12 +74,16 @@ impl ConfiguredServer {
         let config = &loaded.config;
         let folder = place.state.map(|state| state.join("mcp"));
         // The values of variables do not belong to it: a new key is no other server.
-        let identity = json!({
+        let mut identity = json!({
             "project": (loaded.scope == Scope::Project).then(|| place.project.to_string_lossy()),
             "command": config.command, "args": config.args, "cwd": config.cwd,
             "env": config.env.keys().collect::<Vec<_>>(),
             "url": config.url, "headers": config.headers.keys().collect::<Vec<_>>(),
         });
+        // Two plug-ins may have the same `./server`.
+        if let Some(plugin) = &loaded.plugin {
+            identity["plugin"] = json!(plugin.place.name);
+        }
         let file =
             folder.as_deref().map(|folder| ApprovalFile::new(folder, name, identity.to_string().as_bytes()));
         let approval = file.as_ref().and_then(ApprovalFile::read);
@@ -127,6 +131,22 @@ impl ConfiguredServer {
     }
 }
 
+impl McpPermissions {
+    /// What the program may touch, where `global` denies something to all.
+    pub(crate) fn of_program(&self, global: &Permissions) -> Permissions {
+        let denied = global.deny.iter().flatten().chain(self.deny.iter().flatten());
+        Permissions {
+            read: Some(self.read.clone().unwrap_or_else(|| vec![".".to_owned()])),
+            write: Some(self.write.clone().unwrap_or_default()),
+            deny: Some(denied.cloned().collect()),
+            net: Some(self.net.clone().unwrap_or_default()),
+            env: Some(Vec::new()),
+            memory: global.memory,
+            ..Permissions::default()
+        }
+    }
+}
+
 fn target(
     name: &str,
     loaded: &LoadedServer,
@@ -134,11 +154,19 @@ fn target(
     place: &ServerContext<'_>,
 ) -> Result<ServerTransport, String> {
     let config = &loaded.config;
+    let plugin = loaded.plugin.as_ref();
     let filled = |text: &str| {
-        expand(text, place.environment)
-            .map_err(|variable| format!("the variable {variable} of its definition is not set"))
+        let filled = match plugin {
+            Some(plugin) => plugin.place.filled(plugin.form, text, place.environment),
+            None => expand(text, place.environment),
+        };
+        filled.map_err(|variable| format!("the variable {variable} of its definition is not set"))
     };
-    let pairs = |pairs: &std::collections::BTreeMap<String, String>| {
+    // By the specification of plug-ins, nothing is filled in but in `args`, `env` and `cwd`.
+    let is_literal = plugin.is_some_and(|plugin| plugin.form == PluginForm::AgentPlugins);
+    let outside = |text: &str| if is_literal { Ok(text.to_owned()) } else { filled(text) };
+    type Pairs = std::collections::BTreeMap<String, String>;
+    let pairs = |pairs: &Pairs, filled: &dyn Fn(&str) -> Result<String, String>| {
         pairs
             .iter()
             .map(|(name, value)| Ok((name.clone(), filled(value)?)))
@@ -150,15 +178,27 @@ fn target(
             // someone else's, and this server has the user's keys.
             let home = (place.environment)("HOME").map(PathBuf::from);
             let home = home.filter(|home| loaded.scope == Scope::User && home.is_absolute() && home.is_dir());
-            let directory = match &config.cwd {
-                Some(cwd) => place.tree.join(cwd),
-                None => home.unwrap_or_else(|| place.tree.to_owned()),
+            let directory = match (&config.cwd, plugin) {
+                (Some(cwd), Some(plugin)) => plugin.place.root.join(filled(cwd)?),
+                (None, Some(plugin)) => plugin.place.root.clone(),
+                (Some(cwd), None) => place.tree.join(cwd),
+                (None, None) => home.unwrap_or_else(|| place.tree.to_owned()),
             };
+            let mut program = PathBuf::from(outside(command)?);
+            let mut variables = pairs(&config.env, &filled)?;
+            if let Some(plugin) = plugin {
+                if command.contains('/') {
+                    program = plugin.place.root.join(program);
+                }
+                let own = plugin.place.variables();
+                variables.retain(|(name, _)| !own.iter().any(|(own, _)| own == name));
+                variables.extend(own);
+            }
             Ok(ServerTransport::Program(ServerProgram {
-                name: name.to_owned(),
-                program: PathBuf::from(filled(command)?),
+                name: format!("mcp server {name}"),
+                program,
                 arguments: config.args.iter().map(|argument| filled(argument)).collect::<Result<_, _>>()?,
-                variables: pairs(&config.env)?,
+                variables,
                 directory,
                 permissions: Arc::clone(permissions),
             }))
@@ -170,8 +210,8 @@ fn target(
             });
             let client = client.transpose()?;
             Ok(ServerTransport::Http(HttpServer {
-                url: filled(url)?,
-                headers: pairs(&config.headers)?,
+                url: outside(url)?,
+                headers: pairs(&config.headers, &outside)?,
                 client,
             }))
         }

@@ -22,6 +22,11 @@ mod tree;
 mod write;
 
 pub use learn::Learned;
+pub use rawko_core::memory::{
+    Chosen, CitedFile, Confirmation, Contradiction, Draft, DraftKind, Feedback, Finding, Header, KeptMemory,
+    Kind, LeftOut, Memory, MemoryUse, Part, PatternMatch, Query, Reading, Reason, Recalled, RecalledMemory,
+    Recipient, Score, Selection, Severity, Staleness, Terms, Unmet, Use, UseOutcome,
+};
 pub use report::Report;
 pub use retire::Retirement;
 pub use store::{Inventory, MemoryStore, Recall, RecallOptions};

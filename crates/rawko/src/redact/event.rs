@@ -6,7 +6,9 @@
 //! refuses it.
 
 use rawko_core::ErrorInfo;
+use rawko_core::agent::outside::OutsideEnd;
 use rawko_core::facts::Verification;
+use rawko_core::hook::HookReply;
 use rawko_core::hosted::HostedBlock;
 use rawko_core::message::{Content, Message, ToolCall};
 use rawko_core::session::{EffectAnswer, EffectId, Event, KeptMemory, Lost, Override};
@@ -48,6 +50,13 @@ impl Redactor {
             Event::Answered { effect: _, answer: EffectAnswer::ToolFinished { outcome } } => {
                 self.outcome(outcome);
             }
+            Event::Answered { effect: _, answer: EffectAnswer::OutsideAgentEnded { work } } => {
+                self.mask(&mut work.text);
+                self.clean_all(work.asked.iter_mut().map(|asked| &mut asked.title));
+                if let OutsideEnd::Failed { error } = &mut work.end {
+                    self.error(error);
+                }
+            }
             Event::Answered { effect: _, answer: EffectAnswer::CheckpointFailed { message } } => {
                 self.clean(message);
             }
@@ -75,6 +84,7 @@ impl Redactor {
                 self.keep_clean(&mut inspection.runs_later);
                 inspection.patch.iter_mut().for_each(|patch| self.mask(patch));
             }
+            Event::Answered { effect: _, answer: EffectAnswer::HooksAnswered { reply } } => self.hooks(reply),
             Event::Answered { effect: _, answer: EffectAnswer::TreeInspectionFailed { message } } => {
                 self.clean(message);
             }
@@ -205,9 +215,18 @@ impl Redactor {
     /// Takes the secrets out of the result of a call.
     pub(crate) fn outcome(&self, outcome: &mut ToolOutcome) {
         self.mask(&mut outcome.content);
+        outcome.hooks.iter_mut().for_each(|reply| self.hooks(reply));
         self.keep_clean(&mut outcome.files_modified);
         outcome.files_seen.retain(|file| self.found_in(&file.path).is_none());
         outcome.refused.retain(|need| self.found_in(&need.to_string()).is_none());
+    }
+
+    /// Takes the secrets out of what hooks have said.
+    fn hooks(&self, reply: &mut HookReply) {
+        let HookReply { blocked, context, warnings, may_have_changed: _ } = reply;
+        for text in blocked.iter_mut().chain(context).chain(warnings) {
+            self.mask(text);
+        }
     }
 
     /// Takes the secrets out of the description of a failure.
@@ -278,8 +297,17 @@ mod tests {
             "filesModified": [CANARY], "filesSeen": [{"path": CANARY, "digest": ""}], "durationMs": 1}}));
         check(json!({"type": "ModelFailed", "effect": 3, "durationMs": 1, "error": {
             "code": "authentication_failed", "message": format!("bad key {CANARY}"), "requestId": CANARY, "tool": CANARY}}));
+        let error = json!({"code": "tool_failure", "message": CANARY});
+        let asked = json!([{"act": "edit", "title": CANARY, "allowed": true, "rule": "r"}]);
+        check(json!({"type": "OutsideAgentEnded", "effect": 3, "work": {
+            "end": {"how": "failed", "error": error}, "text": CANARY, "asked": asked, "durationMs": 1}}));
         check(json!({"type": "CheckpointFailed", "effect": 3, "message": CANARY}));
         check(json!({"type": "TreeInspectionFailed", "effect": 3, "message": CANARY}));
+        let reply = json!({"blocked": CANARY, "context": [CANARY], "warnings": [CANARY]});
+        check(json!({"type": "HooksAnswered", "effect": 3, "reply": reply}));
+        check(
+            json!({"type": "ToolFinished", "effect": 3, "outcome": {"content": "", "durationMs": 1, "hooks": reply}}),
+        );
         let figures =
             json!({"files": 1, "insertions": 1, "deletions": 0, "names": [format!("{CANARY} +1 -0")]});
         check(

@@ -64,9 +64,9 @@ impl Rawko {
         let folded = self.folded(old)?;
         let session = old.header.session.clone();
         let beginning = self.begin_here(Some(&session))?;
-        if folded.session.setup().is_none() {
+        let Some(before) = folded.session.setup().map(|setup| setup.limits) else {
             return Err(without_task(&session));
-        }
+        };
         if !folded.session.state().is_final() {
             return Err(Error::Setup {
                 message: format!("session {session} has not ended its task, and takes another one only then"),
@@ -77,6 +77,7 @@ impl Rawko {
         }
         end_commands(&session, &journal)?;
         let mut setup = self.with_attachments(self.setup()?);
+        setup.limits = self.of_next_task(&setup.limits, &before);
         let redactor = self.redactor(&self.providers(&setup)?);
         let task = &redactor.text(task);
         redactor.setup(&mut setup)?;

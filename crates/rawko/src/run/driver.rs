@@ -1,9 +1,12 @@
 //! The driver: for each event it appends the event to the journal, applies it, appends the effects, then performs
 //! them. It makes no decisions; `perform` knows how to perform an effect.
 
+use std::any::Any;
 use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use rawko_core::machine::State;
 use rawko_core::request::ModelRequest;
 use rawko_core::session::{
@@ -13,7 +16,6 @@ use rawko_core::setup::{RunLimits, VerifySetup};
 use rawko_core::timeline::{Fact, Timeline};
 use rawko_core::{ErrorCode, ErrorInfo};
 use tokio::sync::mpsc;
-use tokio::task::JoinHandle;
 
 use crate::channel::beside::Neighbours;
 use crate::channel::control::{DriverMessage, Signals, Steered};
@@ -24,10 +26,12 @@ use crate::history::explain::explain;
 use crate::journal::{Folded, JournalWriter, StepRecord, begins_execution, read};
 use crate::redact::Redactor;
 use crate::run::denials::Denials;
+use crate::run::effects::RunningEffects;
 use crate::run::event::RunEvent;
 use crate::run::hub::Hub;
 use crate::run::perform::Performer;
 use crate::run::reload::{Change, Reloader};
+use crate::run::snapshot::Snapshots;
 use crate::telemetry::RunTelemetry;
 
 /// How a run starts.
@@ -135,19 +139,20 @@ impl Start {
 
 /// Drives one run.
 pub(crate) struct Driver {
+    /// Dropped first: nothing works on the session any more when the journal's lock is released.
+    effects: RunningEffects,
     timeline: Timeline,
     id: String,
     journal: JournalWriter,
-    performer: Arc<Performer>,
     redactor: Arc<Redactor>,
     reloader: Option<Reloader>,
     hub: Hub,
+    snapshots: Snapshots,
     signals: Signals,
     inbox: mpsc::UnboundedReceiver<DriverMessage>,
     /// The record that started the latest execution, if known.
     execution_begun: Option<u64>,
     denials: Denials,
-    tasks: BTreeMap<EffectId, Task>,
     /// Where other processes leave commands of the user; absent where the user has no key.
     mailbox: Option<Mailbox>,
     telemetry: RunTelemetry,
@@ -163,22 +168,22 @@ impl Driver {
         performer: Performer,
         redactor: Arc<Redactor>,
         reloader: Option<Reloader>,
-        hub: Hub,
+        (hub, snapshots): (Hub, Snapshots),
         (signals, inbox): (Signals, mpsc::UnboundedReceiver<DriverMessage>),
     ) -> Self {
         Self {
+            effects: RunningEffects::new(Arc::new(performer)),
             timeline: Timeline::default(),
             id,
             journal,
-            performer: Arc::new(performer),
             redactor,
             reloader,
             hub,
+            snapshots,
             signals,
             inbox,
             execution_begun: None,
             denials: Denials::default(),
-            tasks: BTreeMap::new(),
             mailbox: None,
             telemetry: RunTelemetry::default(),
             scratch: None,
@@ -210,16 +215,29 @@ impl Driver {
     pub(crate) async fn drive(mut self, start: Start, started: RunEvent) -> Result<Outcome, Error> {
         self.hub.send(&started);
         let signals = self.signals.clone();
-        let mailbox = self.mailbox.take().map(|mailbox| Task(tokio::spawn(mailbox.deliver(signals))));
-        let mut result = self.run(start).await;
-        drop(mailbox);
-        self.end_tasks().await;
+        if let Some(mailbox) = self.mailbox.take() {
+            self.effects.accompany(Box::pin(mailbox.deliver(signals)));
+        }
+        // An embedder's function may panic in it as well.
+        let run = AssertUnwindSafe(self.run(start)).catch_unwind().await;
+        let mut result = run.unwrap_or_else(|panic| Err(self.panicked(panic.as_ref())));
+        self.end_effects().await;
+        // A session that is suspended goes on: its hooks are asked at its end.
+        if !matches!(result, Err(Error::Suspended { .. })) {
+            let status = result.as_ref().map_or("failed", |outcome| outcome.status.as_str());
+            for problem in self.performer().run_end_hooks(status).await {
+                self.hub.send(&RunEvent::warning(self.redactor.text(&problem)));
+            }
+        }
+        // What such a hook changed is seen with the rest.
         if let Ok(outcome) = &mut result {
             self.look_at_the_end(outcome).await;
         }
-        Arc::clone(&self.performer).keep_end().await;
+        Arc::clone(self.performer()).keep_end().await;
+        self.effects.close();
         let finished = match &result {
             Ok(outcome) => RunEvent::finished(&self.id, outcome.clone()),
+            Err(Error::Suspended { session }) => RunEvent::SessionSuspended { session: session.clone() },
             Err(error) => {
                 // The end cannot be journaled, but the event streams still report it.
                 let code = match error {
@@ -246,10 +264,27 @@ impl Driver {
         if let Some(outcome) = self.begin(start)? {
             return Ok(outcome);
         }
-        // The driver itself owns a sender, so the inbox never closes before the run is over.
-        while let Some(signal) = self.inbox.recv().await {
+        loop {
+            let signal = tokio::select! {
+                biased;
+                signal = self.inbox.recv() => signal,
+                // What it has to say is in the inbox.
+                () = self.effects.advance() => continue,
+            };
+            // The driver itself owns a sender, so the inbox never closes before the run is over.
+            let Some(signal) = signal else { return Err(Error::Interrupted) };
             match signal {
                 DriverMessage::Progress(event) => self.hub.send(&event),
+                DriverMessage::Accompany(work) => self.effects.accompany(work),
+                DriverMessage::Suspend if self.scratch.is_none() => {
+                    return Err(Error::Suspended { session: self.id.clone() });
+                }
+                DriverMessage::Suspend => {
+                    let reason = "a dry run cannot be suspended".to_owned();
+                    if let Some(outcome) = self.happened(Event::CancelRequested { reason })? {
+                        return Ok(outcome);
+                    }
+                }
                 DriverMessage::Happened(event) => {
                     let beside = self.neighbours.as_mut().map(Neighbours::new_ones).unwrap_or_default();
                     if !beside.is_empty() {
@@ -265,7 +300,7 @@ impl Driver {
                     let outcome = self.happened(Event::OverrideRequested { command, request })?;
                     if is_reset {
                         // Nothing of what is forgotten goes on.
-                        self.performer.interrupt();
+                        self.performer().interrupt();
                     }
                     if let Some(reply) = reply {
                         // The sender may have stopped waiting for it.
@@ -277,7 +312,16 @@ impl Driver {
                 }
             }
         }
-        Err(Error::Interrupted)
+    }
+
+    fn performer(&self) -> &Arc<Performer> {
+        self.effects.performer()
+    }
+
+    fn panicked(&self, panic: &(dyn Any + Send)) -> Error {
+        let text = panic.downcast_ref::<&str>().copied();
+        let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+        Error::Panicked { message: self.redactor.text(text.unwrap_or("a panic without a message")) }
     }
 
     fn begin(&mut self, start: Start) -> Result<Option<Outcome>, Error> {
@@ -326,7 +370,7 @@ impl Driver {
         let lost: Vec<EffectId> =
             self.timeline.session().open_effects().filter(|effect| !undone_ids.contains(effect)).collect();
         for (agent, call) in lost.iter().filter_map(|effect| self.timeline.session().open_call(*effect)) {
-            self.performer.clear_up(&agent, &call);
+            self.performer().clear_up(&agent, &call);
         }
         let mut outcome = self.settle_undone(undone)?;
         for event in std::iter::once(resumed).chain(
@@ -368,13 +412,14 @@ impl Driver {
             self.journal.step(&step)?;
         }
         self.journal.commit()?;
+        self.snapshots.update(&self.id, &self.timeline);
         for event in facts.into_iter().filter_map(|fact| RunEvent::of_fact(fact, now())) {
             self.hub.send(&event);
         }
         for note in &reaction.notes {
             self.record_uses(note);
             if let Note::DecisionMade(decision) = note {
-                self.performer.remember(decision);
+                self.performer().remember(decision);
             }
         }
         let mut outcome = None;
@@ -394,14 +439,9 @@ impl Driver {
         effect: Effect,
         requests: &mut BTreeMap<EffectId, ModelRequest>,
     ) -> Option<Outcome> {
-        self.tasks.retain(|_, task| !task.0.is_finished());
         match effect {
             Effect::Finish { outcome } => return Some(*outcome),
-            Effect::Abandon { id } => {
-                if let Some(task) = self.tasks.get(&id) {
-                    task.0.abort();
-                }
-            }
+            Effect::Abandon { id } => self.effects.abandon(id),
             _ => {}
         }
         let id = effect.awaits_answer()?;
@@ -412,13 +452,12 @@ impl Driver {
         let traceparent = self.telemetry.traceparent(id);
         let signals = self.signals.clone();
         let performed =
-            Arc::clone(&self.performer).perform(effect, request, records, traceparent, signals.clone());
-        let task = tokio::spawn(async move {
+            Arc::clone(self.performer()).perform(effect, request, records, traceparent, signals.clone());
+        self.effects.begin(id, async move {
             if let Some(answer) = performed.await {
                 let _ = signals.send(DriverMessage::Happened(Event::answered(id, answer)));
             }
         });
-        self.tasks.insert(id, Task(task));
         None
     }
 
@@ -428,7 +467,7 @@ impl Driver {
         if self.scratch.is_some() {
             return;
         }
-        if let Err(error) = self.performer.memory.record(agent, *iteration, uses) {
+        if let Err(error) = self.performer().memory.record(agent, *iteration, uses) {
             let message = format!("cannot record which memories helped: {error}");
             self.hub.send(&RunEvent::warning(message));
         }
@@ -440,7 +479,7 @@ impl Driver {
         let message = match reloader.changed() {
             None => return,
             Some(Change::Taken(agents)) => {
-                self.performer.grant(&agents);
+                self.effects.performer().grant(&agents);
                 let event = Event::AgentsReloaded { agents };
                 let _ = self.signals.send(DriverMessage::Happened(event));
                 "the configuration changed; the new one applies from now on".to_owned()
@@ -461,7 +500,7 @@ impl Driver {
     /// changed. Where it cannot be seen, the outcome says so already.
     async fn look_at_the_end(&mut self, outcome: &mut Outcome) {
         let Some(iteration) = self.timeline.session().unseen_tree() else { return };
-        if let EffectAnswer::TreeInspected { inspection } = self.performer.inspect_tree(iteration).await
+        if let EffectAnswer::TreeInspected { inspection } = self.performer().inspect_tree(iteration).await
             && let Ok(Some(complete)) = self.happened(Event::FinalTreeInspected { inspection })
         {
             *outcome = complete;
@@ -470,31 +509,19 @@ impl Driver {
 
     /// Stops all running effects, and waits until they have ended. This includes child processes, also those of
     /// background jobs.
-    async fn end_tasks(&mut self) {
-        let tasks = std::mem::take(&mut self.tasks);
-        for task in tasks.values() {
-            task.0.abort();
-        }
-        for mut task in tasks.into_values() {
-            let _ = (&mut task.0).await;
-        }
-        self.performer.end();
-        // A runtime that is shutting down does not wait, so this cannot either.
-        let left = tokio::task::spawn_blocking(rawko_tools::settle).await.unwrap_or_default();
-        if left > 0 {
+    async fn end_effects(&mut self) {
+        let left = self.effects.end().await;
+        if left.commands > 0 {
+            let left = left.commands;
             let commands = if left == 1 { "1 command".to_owned() } else { format!("{left} commands") };
             let message = format!("{commands} could not be stopped and may still run");
             self.hub.send(&RunEvent::warning(message));
         }
-    }
-}
-
-/// A running effect, aborted on drop.
-struct Task(JoinHandle<()>);
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        self.0.abort();
+        if left.works > 0 {
+            let message = "work of rawko's own on files has not ended and may still change them: wait a moment before \
+                           you look at them";
+            self.hub.send(&RunEvent::warning(message));
+        }
     }
 }
 

@@ -6,7 +6,10 @@ use rawko_core::setup::{ProjectContext, RunLimits};
 use rawko_core::timeline::{Fact, ToolCallEnd};
 use rawko_core::tool::ToolOutcome;
 use rawko_core::{ErrorCode, ErrorInfo, Timestamp};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::history::explain::Explanation;
 use crate::journal::ForkedFrom;
@@ -14,7 +17,7 @@ use crate::run::denials::Denials;
 use crate::setup::instructions::AGENTS;
 
 /// One live event. In JSON, `type` is in snake_case and all other names are in camelCase.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum RunEvent {
@@ -98,6 +101,7 @@ pub enum RunEvent {
         provider: Option<String>,
         /// When the wait ends; RFC 3339 in JSON.
         #[serde(with = "crate::run::waiting::rfc3339")]
+        #[schemars(with = "String")]
         until: Timestamp,
         /// How long it lasts, in milliseconds.
         after_ms: u64,
@@ -109,7 +113,12 @@ pub enum RunEvent {
         /// What failed, and why.
         error: ErrorInfo,
     },
-    /// Always last, exactly once.
+    /// Last in place of `session_finished`, where the run was suspended.
+    SessionSuspended {
+        /// The session's id.
+        session: String,
+    },
+    /// Always last, exactly once, unless the run was suspended.
     SessionFinished {
         /// How it ended. In JSON its fields are beside `session`.
         #[serde(flatten)]
@@ -127,6 +136,7 @@ pub enum RunEvent {
         dry_run: bool,
         /// The decisions, each with its exact input and prompt. Only a dry run has them, because its journal is deleted.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[schemars(with = "Vec<serde_json::Map<String, serde_json::Value>>")]
         decisions: Vec<Explanation>,
     },
     /// What the core reports. In JSON it is the note itself, so that every event is one flat object.
@@ -135,7 +145,7 @@ pub enum RunEvent {
 }
 
 /// The standing instructions of a run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct InstructionsRead {
     /// The file, relative to the project.
@@ -143,6 +153,15 @@ pub struct InstructionsRead {
     /// Whether agents read it as data, because the folder is not trusted.
     #[serde(default, skip_serializing_if = "is_false")]
     pub as_data: bool,
+}
+
+/// The JSON Schema of an event, as `stream-json` writes it.
+#[must_use]
+pub fn event_schema() -> Value {
+    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
+    let mut schema = generator.into_root_schema_for::<RunEvent>();
+    schema.insert("title".to_owned(), Value::from("rawko event"));
+    schema.to_value()
 }
 
 impl InstructionsRead {
@@ -221,6 +240,7 @@ impl RunEvent {
         match self {
             Self::SessionFinished { outcome, .. } => Some(outcome),
             Self::SessionStarted { .. }
+            | Self::SessionSuspended { .. }
             | Self::ToolBegun { .. }
             | Self::ToolEnded { .. }
             | Self::TextDelta { .. }

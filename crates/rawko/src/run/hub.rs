@@ -25,7 +25,8 @@ struct Consumer {
     unread: Arc<AtomicUsize>,
 }
 
-/// The events of one run. The last one is always [`RunEvent::SessionFinished`].
+/// The events of one run. The last one is always [`RunEvent::SessionFinished`], or
+/// [`RunEvent::SessionSuspended`].
 #[derive(Debug)]
 pub struct RunEvents {
     receiver: mpsc::UnboundedReceiver<RunEvent>,

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rawko_core::policy::effective_permissions;
-use rawko_core::session::Event;
+use rawko_core::session::{Event, Session};
 use rawko_core::setup::Setup;
 use rawko_tools::{CommandRunner, Confinement, FileTracker, ToolRegistry};
 use tempfile::TempDir;
@@ -22,8 +22,10 @@ use crate::clock::now;
 use crate::config::{Origin, Scope, user_cache_dir};
 use crate::elsewhere::keyless::Keyless;
 use crate::error::Error;
+use crate::hooks::Gates;
 use crate::integrity::IntegrityGuard;
 use crate::journal::{ForkedFrom, Journal, JournalWriter};
+use crate::outside::OutsidePerformer;
 use crate::redact::{KnownSecret, Redactor, secrets_in};
 use crate::run::Run;
 use crate::run::decision_cache::DecisionCache;
@@ -33,6 +35,7 @@ use crate::run::hub::Hub;
 use crate::run::notify::Notifications;
 use crate::run::perform::{Performer, RunStores};
 use crate::run::remembering::RunMemory;
+use crate::run::snapshot::Snapshots;
 use crate::setup::assemble::{self, Providers};
 use crate::setup::rawko::Rawko;
 use crate::telemetry;
@@ -149,6 +152,12 @@ impl Rawko {
         let mut hub = Hub::default();
         let notified = if scratch.is_none() { self.loaded.config.notify.as_slice() } else { &[] };
         let notifications = Notifications::of(notified, hub.watch(), self.tree());
+        let snapshots = match &start {
+            Start::New(_) => Snapshots::new(&id, &Session::new()),
+            Start::Continued { folded, .. } | Start::Resumed { folded, .. } => {
+                Snapshots::new(&id, &folded.session)
+            }
+        };
         let (telemetry, telemetry_end) = telemetry::begin(self, &journal_path);
         let mut unfinished = Unfinished::default();
         if matches!(start, Start::New(_)) {
@@ -170,14 +179,15 @@ impl Rawko {
             tree: self.builder.tree.clone(),
             signals,
             hub,
+            snapshots,
             notifications,
             start,
             started,
             telemetry: telemetry_end,
             mark,
-            driver: Box::new(move |hub| {
+            driver: Box::new(move |seen| {
                 let channel = (driver_signals, inbox);
-                Driver::new(driver_id, journal, performer, redactor, reloader, hub, channel)
+                Driver::new(driver_id, journal, performer, redactor, reloader, seen, channel)
                     .with_mailbox(mailbox)
                     .with_scratch(scratch)
                     .with_neighbours(neighbours)
@@ -237,8 +247,23 @@ impl Rawko {
             person: self.builder.person.clone(),
             unattended: self.builder.unattended,
         })
+        .with_gates(self.gates(session, directory, confinement))
+        .with_outside(
+            self.builder
+                .outside
+                .clone()
+                .map(|agents| OutsidePerformer::new(agents, self.builder.environment.clone(), &setup.agents)),
+        )
         .with_cache(self.decision_cache(setup))
         .with_seen(past.verified.clone())
+    }
+
+    /// Who is asked about calls, and the hooks of the configuration.
+    fn gates(&self, session: &str, directory: &Path, confinement: &Confinement) -> Gates {
+        let permissions =
+            effective_permissions(&self.loaded.config.permissions, None, Some(&self.builder.permissions));
+        let place = (self.tree(), permissions, confinement);
+        Gates::new(self.builder.on_call.clone(), &self.loaded.hooks, (session, directory), place)
     }
 
     /// What runs the verification commands: with the variables that the project's agents may see.
@@ -282,9 +307,18 @@ impl Rawko {
         let of_collector = telemetry::secrets(builder.environment.as_ref()).into_iter();
         let of_collector = of_collector
             .map(|text| KnownSecret { what: "a key of the telemetry collector".to_owned(), text });
-        let of_servers = self.mcp_servers().into_iter().flat_map(|server| server.secrets());
-        let of_servers = of_servers.map(KnownSecret::of_program);
-        let secrets = keys.chain(search).chain(inherited).chain(named).chain(of_collector).chain(of_servers);
+        let of_servers = self.secrets_of_servers().map(KnownSecret::of_program);
+        let of_outside = self.loaded.agents.values().filter_map(|agent| {
+            let variable = agent.config.acp.as_ref()?.key.as_ref()?;
+            Some(KnownSecret::of_variable(variable, (builder.environment)(variable)?))
+        });
+        let secrets = keys
+            .chain(search)
+            .chain(inherited)
+            .chain(named)
+            .chain(of_collector)
+            .chain(of_servers)
+            .chain(of_outside);
         Redactor::new(secrets, providers.values().cloned()).showing_tokens(!config.secrets.mask_tokens)
     }
 

@@ -14,6 +14,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::task::JoinSet;
 
 use crate::config::{NotifyConfig, NotifyOn};
+use crate::http;
 use crate::run::event::RunEvent;
 use crate::run::hub::RunEvents;
 
@@ -149,7 +150,7 @@ async fn deliver(entry: NotifyConfig, payload: String, project: PathBuf) -> Resu
             ran.map_err(|why| format!("the notification by `{program}` failed: {why}"))
         }
         // The path of an address may be a secret.
-        (None, Some(url)) => rawko_provider::http::post_json(url, payload, PATIENCE)
+        (None, Some(url)) => http::post_json(url, payload, PATIENCE)
             .await
             .map_err(|why| format!("the notification by `notify.url` failed: {why}")),
         (None, None) => Ok(()),

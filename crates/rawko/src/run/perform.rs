@@ -10,6 +10,7 @@ use futures_util::{FutureExt as _, StreamExt as _};
 use rawko_core::agent::Permissions;
 use rawko_core::approval::Approval;
 use rawko_core::arbiter::cached_answer;
+use rawko_core::hook::HookReply;
 use rawko_core::message::{StopReason, ToolCall};
 use rawko_core::policy::permissions_of_calls;
 use rawko_core::request::{ModelRequest, Purpose};
@@ -26,7 +27,9 @@ use crate::channel::control::{DriverMessage, Signals};
 use crate::checkpoint::Checkpoints;
 use crate::checks::tree_checks::SeenTrees;
 use crate::clock::now;
+use crate::hooks::{Gates, GrantedCall};
 use crate::integrity::{IntegrityGuard, VerifyPlan};
+use crate::outside::{OutsidePerformer, OutsidePlace, OutsideWork};
 use crate::redact::{RedactedStream, Redactor};
 use crate::run::decision_cache::DecisionCache;
 use crate::run::event::RunEvent;
@@ -60,6 +63,10 @@ pub(crate) struct Performer {
     confinement: Confinement,
     /// Asks people.
     asker: Option<Asker>,
+    /// Who is asked about calls, and hooks.
+    gates: Option<Gates>,
+    /// Carries out the executions of outside agents.
+    outside: Option<OutsidePerformer>,
     /// The arbiter's cache.
     cache: Option<DecisionCache>,
     /// Open provider sessions: the arbiter's and the agents' latest. A new conversation takes the place of the old
@@ -100,6 +107,8 @@ impl Performer {
             seen: SeenTrees::default(),
             redactor,
             asker: None,
+            gates: None,
+            outside: None,
             cache: None,
             arbiter: Mutex::new(None),
             agent: Mutex::new(None),
@@ -114,6 +123,36 @@ impl Performer {
     /// Sets who asks people.
     pub(crate) fn asking(self, asker: Asker) -> Self {
         Self { asker: Some(asker), ..self }
+    }
+
+    /// Sets who is asked about calls, and hooks.
+    pub(crate) fn with_gates(self, gates: Gates) -> Self {
+        Self { gates: Some(gates), ..self }
+    }
+
+    /// The same without hooks. The embedding program's function for calls stays.
+    pub(crate) fn without_hooks(mut self) -> Self {
+        self.gates.iter_mut().for_each(Gates::drop_hooks);
+        self
+    }
+
+    /// Has the hooks of the run's end run. Returns what went wrong.
+    pub(crate) async fn run_end_hooks(&self, status: &str) -> Vec<String> {
+        let Some(gates) = &self.gates else { return Vec::new() };
+        let before = if gates.may_write_at_the_end() { self.tree().await } else { None };
+        let mut problems = gates.at_the_end(status).await.warnings;
+        if before.is_some() && self.tree().await != before {
+            problems.push(format!(
+                "a SessionEnd hook changed files of the project after the run had ended as {status}: no check has seen \
+                 them. Look at them, and run your checks again"
+            ));
+        }
+        problems
+    }
+
+    /// Sets who carries out the executions of outside agents.
+    pub(crate) fn with_outside(self, outside: Option<OutsidePerformer>) -> Self {
+        Self { outside, ..self }
     }
 
     /// Sets the arbiter's cache.
@@ -137,6 +176,7 @@ impl Performer {
     pub(crate) fn grant(&self, agents: &BTreeMap<String, AgentSetup>) {
         *self.grants.lock().unwrap_or_else(PoisonError::into_inner) = grants_of(agents);
         self.memory.set_recipients(agents);
+        self.outside.iter().for_each(|outside| outside.reconfigure(agents));
     }
 
     /// Stops running tool calls, without waiting.
@@ -168,16 +208,31 @@ impl Performer {
                 if access == ToolAccess::Mutating {
                     self.seen.forget_last();
                 }
-                self.run_tool(&agent, call, grants, traceparent).await
+                self.run_tool(GrantedCall { agent, call, access }, grants, traceparent).await
+            }
+            Effect::RunOutsideAgent { id: _, agent, prompt, access } => {
+                self.seen.forget_last();
+                let work = Box::new(self.run_outside(&agent, prompt, access, &signals).await);
+                EffectAnswer::OutsideAgentEnded { work }
             }
             Effect::AskUser { id: _, question } => {
+                let report = |problem: &str| {
+                    let _ = signals.send(DriverMessage::Progress(RunEvent::warning(problem)));
+                };
                 let approval = match &self.asker {
-                    Some(asker) => asker.ask(*question).await,
+                    Some(asker) => asker.ask(*question, &report).await,
                     None => Approval::Unattended,
                 };
                 EffectAnswer::ApprovalAnswered { approval }
             }
-            Effect::TakeCheckpoint { iteration, .. } => self.take_checkpoint(iteration).await,
+            Effect::RunHooks { id: _, occasion } => {
+                let reply = match &self.gates {
+                    Some(gates) => gates.at(&occasion).await,
+                    None => HookReply::default(),
+                };
+                EffectAnswer::HooksAnswered { reply }
+            }
+            Effect::TakeCheckpoint { iteration, .. } => self.take_checkpoint(iteration, &signals).await,
             Effect::Recall { agent, task, step, .. } => {
                 Arc::clone(&self.memory).recall(agent, task, step).await
             }
@@ -207,6 +262,21 @@ impl Performer {
             }
             Effect::Abandon { .. } | Effect::Finish { .. } => return None,
         })
+    }
+
+    async fn run_outside(
+        &self,
+        agent: &str,
+        prompt: String,
+        access: ToolAccess,
+        signals: &Signals,
+    ) -> OutsideWork {
+        let Some(outside) = &self.outside else {
+            let message = format!("`{agent}` is an ACP agent, and this rawko was built without ACP");
+            return OutsideWork::failed(ErrorInfo::new(ErrorCode::ConfigError, message));
+        };
+        let (root, confinement, redactor) = (&*self.root, &self.confinement, &*self.redactor);
+        outside.run(agent, prompt, access, OutsidePlace { root, confinement, redactor, signals }).await
     }
 
     async fn call_model(
@@ -285,12 +355,14 @@ impl Performer {
         Ok(session)
     }
 
-    async fn take_checkpoint(&self, iteration: u32) -> EffectAnswer {
+    async fn take_checkpoint(&self, iteration: u32, signals: &Signals) -> EffectAnswer {
         let checkpoints = self.checkpoints.clone();
-        match tokio::task::spawn_blocking(move || checkpoints.take(iteration)).await {
+        match rawko_tools::on_thread(move || checkpoints.take(iteration)).await {
             Ok(Ok(checkpoint)) => {
                 // Before anything is changed.
-                self.guard.begin().await;
+                if let Some(baseline) = self.guard.begin().await {
+                    let _ = signals.send(DriverMessage::Accompany(baseline));
+                }
                 EffectAnswer::CheckpointTaken { checkpoint }
             }
             Ok(Err(error)) => EffectAnswer::CheckpointFailed { message: error.to_string() },
@@ -302,20 +374,27 @@ impl Performer {
     /// work without it.
     pub(crate) async fn keep_end(self: Arc<Self>) {
         let checkpoints = self.checkpoints.clone();
-        let _ = tokio::task::spawn_blocking(move || checkpoints.take_end()).await;
+        let _ = rawko_tools::on_thread(move || checkpoints.take_end()).await;
     }
 
     async fn run_tool(
         &self,
-        agent: &str,
-        call: ToolCall,
+        granted: GrantedCall,
         approved: Vec<Refusal>,
         traceparent: Option<String>,
     ) -> EffectAnswer {
-        let context = self.context(agent).map(|context| ToolContext { approved, traceparent, ..context });
+        let GrantedCall { agent, call, access: _ } = granted.clone();
+        let context = self.context(&agent).map(|context| ToolContext { approved, traceparent, ..context });
         let tool = call.name.clone();
         let outcome = match context {
-            Some(context) => self.redactor.call_tool(&self.tools, call, &context).await,
+            Some(context) => {
+                let made = self.redactor.call_tool(&self.tools, call, &context);
+                let mask = |outcome: &mut ToolOutcome| self.redactor.outcome(outcome);
+                match &self.gates {
+                    Some(gates) => gates.around(granted, &context, mask, made).await,
+                    None => made.await,
+                }
+            }
             // Absent lists of permissions mean the whole project; an unknown agent gets nothing at all.
             None => ToolOutcome::error(
                 ErrorCode::PermissionError,

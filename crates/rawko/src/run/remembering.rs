@@ -78,7 +78,7 @@ impl RunMemory {
         task: String,
         step: Option<String>,
     ) -> EffectAnswer {
-        let chosen = tokio::task::spawn_blocking(move || self.choose(&agent, &task, step.as_deref()));
+        let chosen = rawko_tools::on_thread(move || self.choose(&agent, &task, step.as_deref()));
         let recalled = chosen.await.unwrap_or_else(|error| Recalled {
             problems: vec![format!("the memories could not be searched: {error}")],
             ..Recalled::default()
@@ -119,7 +119,7 @@ impl RunMemory {
 
     /// Keeps what was learned, and reports what became of it.
     pub(crate) async fn remember(self: Arc<Self>, draft: Draft, source: MemoryOrigin) -> EffectAnswer {
-        let kept = tokio::task::spawn_blocking(move || self.keep(draft, source)).await;
+        let kept = rawko_tools::on_thread(move || self.keep(draft, source)).await;
         let kept = kept.unwrap_or_else(|error| KeptMemory::Refused { message: error.to_string() });
         EffectAnswer::MemoryKept { kept }
     }

@@ -129,7 +129,9 @@ impl Rawko {
         let today = self.setup()?.agents;
         let may = |name: &str, recorded: &AgentSetup, today: &BTreeMap<String, AgentSetup>| {
             today.get(name).is_some_and(|now| {
-                now.config.tools == recorded.config.tools && within(&recorded.permissions, &now.permissions)
+                now.config.tools == recorded.config.tools
+                    && now.config.acp == recorded.config.acp
+                    && within(&recorded.permissions, &now.permissions)
             })
         };
         // Without what is denied and protected today, and was not when it was recorded.

@@ -17,13 +17,16 @@ use rawko_core::setup::{
 };
 use rawko_core::thinking::Thinking;
 use rawko_core::tool::ToolSpec;
-use rawko_provider::{Provider, Script, Scripted, Secret, connect};
+use rawko_provider::{Provider, Script, Scripted, Secret};
 
 use crate::config::{
     Config, Loaded, LoadedAgent, Origin, ProviderType, ResolvedProvider, escape, own_skills, parse_data,
     read_data_file,
 };
 use crate::error::Error;
+use crate::features;
+use crate::hooks::asked_by_session;
+use crate::http;
 
 /// Default limit of one response, in tokens: enough for a file of a thousand lines.
 const DEFAULT_MAX_TOKENS: u32 = 16_384;
@@ -108,6 +111,7 @@ pub(crate) fn setup(
         tools,
         verify,
         memory: None,
+        hooks: asked_by_session(&loaded.hooks),
         place,
         left_out: Vec::new(),
         attachments: Vec::new(),
@@ -129,7 +133,10 @@ pub(crate) fn lift_default_cost(setup: &mut Setup) {
 pub(crate) fn unpriced(setup: &Setup) -> Option<&str> {
     let prices = PriceTable::with_overrides(setup.prices.clone());
     let of_run = setup.limits.max_cost_usd.is_some();
-    let limited = |agent: &&AgentSetup| of_run || agent.config.budget.max_cost_usd.is_some();
+    // What an outside agent spends is checked elsewhere.
+    let limited = |agent: &&AgentSetup| {
+        agent.config.acp.is_none() && (of_run || agent.config.budget.max_cost_usd.is_some())
+    };
     let choices: Vec<_> = setup.agents.values().filter(limited).map(|agent| &agent.model).collect();
     // An agent with a budget may continue with any of the alternatives.
     let others = setup.fallback.iter().filter(|_| of_run || !choices.is_empty());
@@ -358,7 +365,8 @@ pub(crate) fn providers(
     registered: &Providers,
     build: impl Fn(&str) -> Result<Arc<dyn Provider>, Error>,
 ) -> Result<Providers, Error> {
-    let choices = setup.agents.values().map(|agent| &agent.model);
+    let asking = setup.agents.values().filter(|agent| agent.config.acp.is_none());
+    let choices = asking.map(|agent| &agent.model);
     let extractor = setup.memory.iter().filter_map(|memory| Some(&memory.extract.as_ref()?.model));
     let names: BTreeSet<&str> = choices
         .chain([&setup.arbiter.model])
@@ -397,7 +405,9 @@ pub(crate) fn provider(
         key.transpose()
     };
     match (known.kind, known.settings()) {
-        (_, Some(settings)) => Ok(connect(settings.with_key(key()?))),
+        // A key does not help where there is no HTTP.
+        (_, Some(settings)) if !features::BUILT.http => http::connect(settings),
+        (_, Some(settings)) => http::connect(settings.with_key(key()?)),
         (ProviderType::Copilot, None) => copilot(&known, key()?, environment, project),
         (_, None) => scripted(loaded, &known, project),
     }

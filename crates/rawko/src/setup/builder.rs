@@ -8,24 +8,33 @@ use std::sync::Arc;
 use rawko_core::agent::Permissions;
 use rawko_core::approval::ApprovalQuestion;
 use rawko_core::attachment::Attachment;
+use rawko_core::models::Price;
+use rawko_core::policy::{WEB_FETCH, WEB_SEARCH};
 use rawko_core::setup::SkillSetup;
 use rawko_core::tool::ToolSpec;
 use rawko_provider::Provider;
 use rawko_tools::{CommandTool, FileTracker, RegistryError, Tool, ToolRegistry, builtin_tools};
-use rawko_web::{WebFetch, WebSearch};
 use serde_json::Value;
 
 use crate::channel::approval::Approver;
 use crate::checkpoint::foreign_repository;
 use crate::config::{
-    self, Claim, Config, CustomTool, LoadOptions, Loaded, NO_CONFIGURATION, Overrides, TrustStore,
+    self, Claim, Config, CustomTool, GivenConfig, LoadOptions, Loaded, LoadedServer, McpServer,
+    NO_CONFIGURATION, Overrides, Scope, TrustStore,
 };
 use crate::error::Error;
+use crate::features::{self, Features};
+use crate::hooks::{CallGate, CallVerdict, GrantedCall};
+use crate::outside::OutsideAgents;
 use crate::run::decision_cache::DecisionCache;
 use crate::setup::assemble::{Environment, Providers};
 use crate::setup::project_folder::check_project_folder;
 use crate::setup::rawko::Rawko;
 use crate::skills::SkillTool;
+use crate::web;
+
+/// Where a server comes from that no file defines.
+const EMBEDDER: &str = "the embedding program";
 
 /// Builds a [`Rawko`]. See [`Rawko::builder`].
 #[derive(Clone)]
@@ -35,22 +44,30 @@ pub struct RawkoBuilder {
     pub(crate) tree: Option<PathBuf>,
     pub(crate) helper: Option<PathBuf>,
     pub(crate) config_file: Option<PathBuf>,
+    pub(crate) given: GivenConfig,
+    pub(crate) isolated: bool,
     pub(crate) user_config_dir: Option<PathBuf>,
     pub(crate) environment: Environment,
     pub(crate) overrides: Overrides,
     pub(crate) permissions: Permissions,
     pub(crate) first_agent: Option<String>,
+    pub(crate) session_id: Option<String>,
+    pub(crate) servers: BTreeMap<String, McpServer>,
     pub(crate) attachments: Vec<Attachment>,
     pub(crate) beside: bool,
+    pub(crate) keeps_limits: bool,
     pub(crate) dry_run: bool,
     pub(crate) trusted: bool,
     pub(crate) trust_store: Option<TrustStore>,
     pub(crate) decision_cache: Option<DecisionCache>,
     pub(crate) providers: Providers,
     pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) outside: Option<Arc<dyn OutsideAgents>>,
     pub(crate) person: Option<(String, Approver)>,
     pub(crate) unattended: bool,
+    pub(crate) on_call: Option<CallGate>,
     pub(crate) keys_when_called: bool,
+    #[cfg(feature = "mcp")]
     pub(crate) asked_by_servers: Option<rawko_mcp::AskPerson>,
     pub(crate) secrets: Vec<String>,
     pub(crate) secret_variables: Vec<(OsString, OsString)>,
@@ -64,22 +81,30 @@ impl Default for RawkoBuilder {
             tree: None,
             helper: None,
             config_file: None,
+            given: GivenConfig::default(),
+            isolated: false,
             user_config_dir: None,
             environment: Arc::new(|name| std::env::var(name).ok()),
             overrides: Overrides::default(),
             permissions: Permissions::default(),
             first_agent: None,
+            session_id: None,
+            servers: BTreeMap::new(),
             attachments: Vec::new(),
             beside: false,
+            keeps_limits: false,
             dry_run: false,
             trusted: false,
             trust_store: None,
             decision_cache: None,
             providers: BTreeMap::new(),
             tools: Vec::new(),
+            outside: None,
             person: None,
             unattended: false,
+            on_call: None,
             keys_when_called: false,
+            #[cfg(feature = "mcp")]
             asked_by_servers: None,
             secrets: Vec::new(),
             secret_variables: Vec::new(),
@@ -125,6 +150,37 @@ impl RawkoBuilder {
     #[must_use]
     pub fn config_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.config_file = Some(path.into());
+        self
+    }
+
+    /// Sets the whole configuration, as YAML, JSON or a [`serde_json::Value`], instead of the project's `.rawko/config.yaml`. It is
+    /// checked like the file, and needs no trust.
+    #[must_use]
+    pub fn config(mut self, configuration: impl ToString) -> Self {
+        self.given.config = Some(configuration.to_string());
+        self
+    }
+
+    /// Adds an agent, as its file would be written: YAML, JSON, a [`serde_json::Value`], or Markdown that begins with `---`. It
+    /// takes the place of any other of its name, is checked like a file, and needs no trust.
+    #[must_use]
+    pub fn agent(mut self, agent: impl ToString) -> Self {
+        self.given.agents.push(agent.to_string());
+        self
+    }
+
+    /// Sets the price of a model, and of those whose names begin with its name, whatever the configuration says.
+    #[must_use]
+    pub fn price(mut self, model: impl Into<String>, price: Price) -> Self {
+        self.given.prices.push((model.into(), price));
+        self
+    }
+
+    /// Reads nothing of the user who runs this program: neither `~/.claude` and `~/.agents`, even with [`Self::user_config_dir`],
+    /// nor settings from variables such as `RAWKO_MODEL` and `ANTHROPIC_BASE_URL`. Keys still come from the environment.
+    #[must_use]
+    pub fn isolated_from_user(mut self) -> Self {
+        self.isolated = true;
         self
     }
 
@@ -179,6 +235,23 @@ impl RawkoBuilder {
         self
     }
 
+    /// Sets the id of the session that [`Rawko::run`] begins: one of [`new_session_id`](crate::new_session_id) that no session
+    /// has. For a program that names a session before there is a task. Default: a new one for each.
+    #[must_use]
+    pub fn session_id(mut self, id: impl Into<String>) -> Self {
+        self.session_id = Some(id.into());
+        self
+    }
+
+    /// Adds a server of tools (MCP). It is the user's own, as one of their configuration is: its tools need the same
+    /// approval ([`McpHandle::accept`](crate::McpHandle::accept)), and its program the same permissions. A server of the user's
+    /// configuration with this name is used in its place.
+    #[must_use]
+    pub fn mcp_server(mut self, name: impl Into<String>, server: McpServer) -> Self {
+        self.servers.insert(name.into(), server);
+        self
+    }
+
     /// Gives this with the tasks of [`Rawko::run`] and [`Rawko::continue_session`]: text and pictures that agents see as
     /// data. [`attachment`](crate::attachment) makes one of the bytes of a file.
     #[must_use]
@@ -192,6 +265,15 @@ impl RawkoBuilder {
     #[must_use]
     pub fn beside_others(mut self, beside: bool) -> Self {
         self.beside = beside;
+        self
+    }
+
+    /// Never raises a limit of a session that goes on: [`Rawko::resume`] and [`Rawko::continue_session`] take the lower one of
+    /// the session's and of what is configured or given here. For a program that acts on the word of another, and not of the
+    /// user. Default: what is given here counts.
+    #[must_use]
+    pub fn keep_limits(mut self, keep: bool) -> Self {
+        self.keeps_limits = keep;
         self
     }
 
@@ -247,6 +329,14 @@ impl RawkoBuilder {
         self
     }
 
+    /// Sets what speaks with the programs of agents with `acp:`. Without it, a run with such an agent is refused. The crate
+    /// `rawko-acp` has one that speaks the Agent Client Protocol.
+    #[must_use]
+    pub fn outside_agents(mut self, agents: Arc<dyn OutsideAgents>) -> Self {
+        self.outside = Some(agents);
+        self
+    }
+
     /// Sets the function that is asked about a call that is not granted, if `permissions.ask` allows asking: the
     /// function says yes (`Some(true)`), no, or nothing (`None`). Then, and until it says something, `rawko approve`
     /// may answer; when the question's time is up, the answer is no. `by` is the name that is recorded. The future is
@@ -261,23 +351,25 @@ impl RawkoBuilder {
         self
     }
 
+    /// Sets the function that sees every tool call before it is made, those that only read and those of servers (MCP) included,
+    /// and allows or denies it. The call is granted already: a denial goes to the agent as the call's result, with the
+    /// reason, and is journaled; to allow it grants nothing. A function that panics denies. Not seen are `Report` and
+    /// `UpdatePlan`, which do nothing outside the run, and searches that a provider makes itself. A later function replaces
+    /// an earlier one.
+    #[must_use]
+    pub fn on_call<F, Answer>(mut self, gate: F) -> Self
+    where
+        F: Fn(GrantedCall) -> Answer + Send + Sync + 'static,
+        Answer: Future<Output = CallVerdict> + Send + 'static,
+    {
+        self.on_call = Some(Arc::new(move |call| Box::pin(gate(call))));
+        self
+    }
+
     /// Says that no one is there to answer: a call that would need approval is refused at once, without waiting.
     #[must_use]
     pub fn unattended(mut self, unattended: bool) -> Self {
         self.unattended = unattended;
-        self
-    }
-
-    /// Sets the function that answers what a server of tools wants to know from a person while it works on a call
-    /// (elicitation). Without it, rawko tells the server that the person declines. The future is dropped once the call
-    /// is over.
-    #[must_use]
-    pub fn on_server_question<F, Answer>(mut self, ask: F) -> Self
-    where
-        F: Fn(rawko_mcp::Question) -> Answer + Send + Sync + 'static,
-        Answer: Future<Output = rawko_mcp::Reply> + Send + 'static,
-    {
-        self.asked_by_servers = Some(Arc::new(move |question| Box::pin(ask(question))));
         self
     }
 
@@ -318,7 +410,10 @@ impl RawkoBuilder {
             let has_own_memories = builder.trust_store.as_ref().is_some_and(own);
             loaded.distrust(&builder.project, builder.user_config_dir.as_deref(), has_own_memories);
         }
+        let fetches = builder.tools.iter().any(|tool| tool.spec().name == WEB_FETCH);
+        Features { web: features::BUILT.web || fetches, ..features::BUILT }.check(&loaded)?;
         loaded.settle_skills();
+        loaded.warn_of_outside_agents();
         if let Some(dot_git) = foreign_repository(&builder.project) {
             let message = "this names a repository that does not name this folder back, so checkpoints are kept apart from it";
             let help = "if it is yours, say so there: git config core.worktree DIR".to_owned();
@@ -361,8 +456,8 @@ impl RawkoBuilder {
         let mut known_tools: Vec<&str> = registry.names();
         known_tools.extend(rawko_core::policy::CONTROL_TOOLS);
         known_tools.push(rawko_core::agent::SKILL);
-        // An agent may list it, whether or not a search service is configured.
-        known_tools.push(rawko_core::policy::WEB_SEARCH);
+        // An agent may list them, whether or not a search service is configured. What this program lacks is said later.
+        known_tools.extend([WEB_SEARCH, WEB_FETCH].into_iter().filter(|name| registry.get(name).is_none()));
         let known_providers: Vec<&str> = self.providers.keys().map(String::as_str).collect();
         let options = LoadOptions {
             project_dir: &self.project,
@@ -372,8 +467,20 @@ impl RawkoBuilder {
             overrides: &self.overrides,
             known_tools: &known_tools,
             known_providers: &known_providers,
+            given: &self.given,
+            isolated: self.isolated,
         };
-        config::load(&options).map_err(Error::Config)
+        let mut loaded = config::load(&options).map_err(Error::Config)?;
+        for (name, server) in &self.servers {
+            config::check_server(name, server)?;
+            let is_the_users = |known: &LoadedServer| known.scope == Scope::User;
+            if !loaded.mcp.get(name).is_some_and(is_the_users) {
+                let path = PathBuf::from(EMBEDDER);
+                let added = LoadedServer { config: server.clone(), path, scope: Scope::User, plugin: None };
+                loaded.mcp.insert(name.clone(), added);
+            }
+        }
+        Ok(loaded)
     }
 
     /// The same with the tool that returns these skills, if there are any.
@@ -399,19 +506,12 @@ impl RawkoBuilder {
         let mut registry = ToolRegistry::new();
         let builtin = builtin_tools(tracker);
         let configured = config.tools.iter().filter_map(command_tool);
-        let builtin = builtin.into_iter().chain(self.web_tools(config));
+        let of_web = web::tools(&config.web.search, |name| (self.environment)(name));
+        let builtin = builtin.into_iter().chain(of_web);
         for tool in builtin.chain(self.tools.iter().cloned()).chain(configured) {
             registry.add(tool).map_err(no_such_name)?;
         }
         Ok(registry)
-    }
-
-    /// The tools that reach the web: pages always, and a search where a service is configured.
-    fn web_tools(&self, config: &Config) -> Vec<Arc<dyn Tool>> {
-        let fetch: Arc<dyn Tool> = Arc::new(WebFetch::new());
-        let service = config.web.search.service(|name| (self.environment)(name));
-        let search = service.map(|service| -> Arc<dyn Tool> { Arc::new(WebSearch::new(service)) });
-        std::iter::once(fetch).chain(search).collect()
     }
 }
 

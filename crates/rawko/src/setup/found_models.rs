@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use rawko_core::error::ErrorCode;
+use rawko_provider::ModelInfo;
 use rawko_provider::preset::{PRESETS, Preset};
-use rawko_provider::{ModelInfo, connect};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::config::{Origin, is_loopback_url};
+use crate::http;
 use crate::setup::rawko::Rawko;
 
 /// How long a server may take for the list of its models. All are asked at the same time.
@@ -148,7 +149,7 @@ impl Rawko {
         if !is_loopback_url(url) {
             return absent;
         }
-        let provider = connect(settings.with_key(None));
+        let Ok(provider) = http::connect(settings.with_key(None)) else { return absent };
         let models = match tokio::time::timeout(PATIENCE, provider.list_models()).await {
             Ok(Ok(models)) => models,
             Ok(Err(error)) if error.code == ErrorCode::AuthenticationFailed => {

@@ -14,10 +14,9 @@ use sha2::{Digest as _, Sha256};
 
 use crate::channel::seal::Sealer;
 use crate::clock::now;
-use crate::config::{Diagnostic, Loaded, has_memories};
+use crate::config::{Loaded, has_memories};
 use crate::error::Error;
 use crate::journal::{FORMAT, ForkedFrom, JournalHeader, SessionStore};
-use crate::mcp::{self, McpHandle, McpState};
 use crate::memory::{self, MemoryStore};
 use crate::redact::Redactor;
 use crate::run::Run;
@@ -109,7 +108,7 @@ impl Rawko {
         skills: &[SkillSetup],
     ) -> Result<ToolRegistry, Error> {
         let mut registry = self.builder.registry_with_skills(tracker, &self.loaded.config, skills)?;
-        for tool in mcp::tools(&self.mcp_servers()).0 {
+        for tool in self.tools_of_servers() {
             registry.add(tool).map_err(|error| Error::Setup {
                 message: error.to_string(),
                 hint: "a tool of a server is called `mcp__SERVER__TOOL`: give your own tool another name"
@@ -117,62 +116,6 @@ impl Rawko {
             })?;
         }
         Ok(registry)
-    }
-
-    /// The configured servers of tools, sorted by name. None is started.
-    #[must_use]
-    pub fn mcp_servers(&self) -> Vec<McpHandle> {
-        let builder = &self.builder;
-        mcp::servers(
-            &self.loaded,
-            &mcp::ServerContext {
-                project: &builder.project,
-                tree: self.tree(),
-                state: builder.trust_store.as_ref().and_then(|store| store.path().parent()),
-                environment: builder.environment.as_ref(),
-                person: builder.asked_by_servers.clone(),
-            },
-        )
-    }
-
-    /// Says which servers are not used, and what to do about it.
-    pub(crate) fn warn_of_servers(&mut self) {
-        let servers = self.mcp_servers();
-        // Where the answer cannot be read, the run says so.
-        let is_trusted = self.builder.trusts(&self.loaded).unwrap_or(false);
-        for server in &servers {
-            let name = server.name();
-            let (message, help) = match server.state() {
-                McpState::Approved { .. } => continue,
-                McpState::NotApproved if server.loaded().is_of_mcp_json() && !is_trusted => (
-                    format!(
-                        "the tools of the MCP server `{name}` are not approved, so agents do not have them"
-                    ),
-                    format!(
-                        "this folder is not trusted, and `rawko mcp` does not start its servers: look at .mcp.json, then: \
-                         rawko trust; then: rawko mcp check {name}"
-                    ),
-                ),
-                McpState::NotApproved => (
-                    format!(
-                        "the tools of the MCP server `{name}` are not approved, so agents do not have them"
-                    ),
-                    format!(
-                        "look at them: rawko mcp check {name}; approve them: rawko mcp check {name} --accept"
-                    ),
-                ),
-                McpState::Unusable { why } => (
-                    format!("the MCP server `{name}` cannot be used: {why}"),
-                    "set it, or add `disabled: true`".to_owned(),
-                ),
-            };
-            let path = server.loaded().path.clone();
-            self.loaded.warnings.push(Diagnostic::of_file(&path, message, Some(help)));
-        }
-        for left_out in mcp::tools(&servers).1 {
-            let message = format!("agents do not have {left_out}");
-            self.loaded.warnings.push(Diagnostic::of_file(Path::new("mcp"), message, None));
-        }
     }
 
     /// Builds the provider of that name, with its key.
@@ -198,7 +141,7 @@ impl Rawko {
         let (task, builder) = (task.as_str(), &self.builder);
         self.begin_memories(&setup);
         let beginning = self.begin_here(None)?;
-        let id = session_id::new(now());
+        let id = session_id::given_or_new(builder.session_id.as_deref())?;
         // A dry run changes nothing: its journal is in a temporary folder, which is removed with the run.
         let scratch = builder
             .dry_run
@@ -252,6 +195,7 @@ impl Rawko {
         let confinement = self.confinement()?;
         setup.agents = assemble::with_sandbox(setup.agents, self.is_confined());
         self.check_prices(&setup)?;
+        self.check_outside(&setup)?;
         self.check_search()?;
         if !confinement.runs_commands() {
             setup.verify = None;

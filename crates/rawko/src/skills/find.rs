@@ -26,6 +26,9 @@ pub struct SkillPlace {
     pub shown: PathBuf,
     /// Whose it is.
     pub scope: Scope,
+    /// The plug-in that it comes from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub plugin: Option<String>,
 }
 
 impl SkillPlace {
@@ -34,7 +37,7 @@ impl SkillPlace {
     /// # Errors
     /// If it does not exist.
     pub fn at(path: &Path) -> std::io::Result<Self> {
-        Ok(Self { folder: path.canonicalize()?, shown: path.to_owned(), scope: Scope::User })
+        Ok(Self { folder: path.canonicalize()?, shown: path.to_owned(), scope: Scope::User, plugin: None })
     }
 
     /// The folder's own name; a link's, where one leads to it.
@@ -123,7 +126,7 @@ impl Finder {
                 continue;
             }
             let scope = if project.is_some() { Scope::Project } else { Scope::User };
-            self.found.push(SkillPlace { folder: real, shown, scope });
+            self.found.push(SkillPlace { folder: real, shown, scope, plugin: None });
         }
     }
 

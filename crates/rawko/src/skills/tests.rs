@@ -37,7 +37,7 @@ impl Home {
 
     fn read(&self, folder: &str) -> Result<Skill, Vec<SkillFault>> {
         let (folder, shown) = (self.path(folder).canonicalize().unwrap(), PathBuf::from(folder));
-        Skill::read(SkillPlace { folder, shown, scope: Scope::Project })
+        Skill::read(SkillPlace { folder, shown, scope: Scope::Project, plugin: None })
     }
 }
 

@@ -78,7 +78,7 @@ impl KnownSkills {
         if scope == Scope::Project && !folder.starts_with(&self.project) {
             return Err(changed());
         }
-        let skill = Skill::read(SkillPlace { folder, shown, scope }).map_err(|faults| {
+        let skill = Skill::read(SkillPlace { folder, shown, scope, plugin: None }).map_err(|faults| {
             let faults: Vec<String> = faults.iter().map(SkillFault::to_string).collect();
             format!("The skill `{name}` cannot be read any more: {}. Continue without it.", faults.join("; "))
         })?;

@@ -3,8 +3,12 @@
 
 use rawko::journal::{ForkedFrom, JournalHeader, StepRecord};
 use rawko_core::agent::Importance;
+use rawko_core::agent::outside::{
+    OutsideAct, OutsideAsked, OutsideEnd, OutsideStop, OutsideUse, OutsideWork,
+};
 use rawko_core::approval::{Approval, ApprovalQuestion};
 use rawko_core::facts::{CommandRun, DiffStat, OtherCheck, Proof, TestCounts, TreeInspection, Verification};
+use rawko_core::hook::{HookOccasion, HookReply};
 use rawko_core::hosted::{HostedBlock, HostedResult, HostedWire};
 use rawko_core::integrity::{
     Baseline, ChangedChecks, CheckChange, CheckChangeKind, Doubt, DoubtReason, Integrity, IntegrityResult,
@@ -114,6 +118,7 @@ pub(crate) fn events() -> Vec<Stamped> {
             lost: lost(),
         },
         Event::Answered { effect: EffectId(7), answer: EffectAnswer::TimerFired },
+        Event::Answered { effect: EffectId(14), answer: EffectAnswer::HooksAnswered { reply: hook_reply() } },
         Event::Answered { effect: EffectId(8), answer: EffectAnswer::EffectLost },
         Event::OverrideRequested { command: Override::ForceAgent { agent: "tester".into() }, request: None },
         Event::OverrideRequested { command: Override::SkipStep, request: None },
@@ -133,6 +138,10 @@ pub(crate) fn events() -> Vec<Stamped> {
     events.extend(every_approval().map(|approval| Event::Answered {
         effect: EffectId(9),
         answer: EffectAnswer::ApprovalAnswered { approval },
+    }));
+    events.extend(every_outside_work().into_iter().map(|work| Event::Answered {
+        effect: EffectId(10),
+        answer: EffectAnswer::OutsideAgentEnded { work: Box::new(work) },
     }));
     let stops = [
         StopReason::EndTurn,
@@ -159,6 +168,7 @@ pub(crate) fn events() -> Vec<Stamped> {
             | Event::Answered { answer: EffectAnswer::ModelReplied { .. }, .. }
             | Event::Answered { answer: EffectAnswer::ModelFailed { .. }, .. }
             | Event::Answered { answer: EffectAnswer::ToolFinished { .. }, .. }
+            | Event::Answered { answer: EffectAnswer::OutsideAgentEnded { .. }, .. }
             | Event::Answered { answer: EffectAnswer::ApprovalAnswered { .. }, .. }
             | Event::Answered { answer: EffectAnswer::CheckpointTaken { .. }, .. }
             | Event::Answered { answer: EffectAnswer::CheckpointFailed { .. }, .. }
@@ -171,6 +181,7 @@ pub(crate) fn events() -> Vec<Stamped> {
             | Event::TaskTakenUp { .. }
             | Event::SessionResumed { .. }
             | Event::Answered { answer: EffectAnswer::TimerFired, .. }
+            | Event::Answered { answer: EffectAnswer::HooksAnswered { .. }, .. }
             | Event::Answered { answer: EffectAnswer::EffectLost, .. }
             | Event::OverrideRequested { .. }
             | Event::CancelRequested { .. }
@@ -180,6 +191,28 @@ pub(crate) fn events() -> Vec<Stamped> {
         }
     }
     (1..).zip(events).map(|(n, event)| Stamped { at: Timestamp(1_750_000_000_000 + n), event }).collect()
+}
+
+fn every_outside_work() -> Vec<OutsideWork> {
+    let asked =
+        [OutsideAct::Read, OutsideAct::Edit, OutsideAct::Execute, OutsideAct::Fetch, OutsideAct::Other]
+            .map(|act| OutsideAsked { act, title: "a title".into(), allowed: true, rule: "a rule".into() });
+    let stops = [
+        OutsideStop::EndTurn,
+        OutsideStop::MaxTokens,
+        OutsideStop::MaxTurns,
+        OutsideStop::Refusal,
+        OutsideStop::Cancelled,
+    ];
+    let stopped = stops.map(|reason| OutsideWork {
+        end: OutsideEnd::Stopped { reason },
+        text: "I did it.".into(),
+        asked: asked.to_vec(),
+        usage: Some(usage()),
+        cost_usd: Some(0.25),
+        duration_ms: 7_000,
+    });
+    stopped.into_iter().chain([OutsideWork::failed(error())]).collect()
 }
 
 pub(crate) fn step() -> StepRecord {
@@ -219,6 +252,12 @@ pub(crate) fn step() -> StepRecord {
             grants: every_refusal(),
         });
     }
+    effects.push(Effect::RunOutsideAgent {
+        id: EffectId(10),
+        agent: "coder".into(),
+        prompt: "Do it.".into(),
+        access: ToolAccess::Mutating,
+    });
     effects.push(Effect::AskUser { id: EffectId(9), question: Box::new(question()) });
     effects.push(Effect::TakeCheckpoint { id: EffectId(3), iteration: 1 });
     effects.push(Effect::Recall {
@@ -237,6 +276,14 @@ pub(crate) fn step() -> StepRecord {
         });
     }
     effects.push(Effect::InspectTree { id: EffectId(5), iteration: 1 });
+    for occasion in [
+        HookOccasion::SessionStart { continued: true },
+        HookOccasion::UserPromptSubmit { prompt: "fix it".into() },
+        HookOccasion::SubagentStop { agent: "developer".into(), output: "done".into() },
+        HookOccasion::Stop { output: "done".into(), again: true },
+    ] {
+        effects.push(Effect::RunHooks { id: EffectId(10), occasion });
+    }
     effects.push(Effect::Verify {
         id: EffectId(6),
         commands: vec!["cargo test".into()],
@@ -282,6 +329,11 @@ pub(crate) fn step() -> StepRecord {
             error: Some(error()),
             earlier_tasks: vec![],
             beside: vec!["20260123-094000-123-abcde".into()],
+            outside: vec![OutsideUse {
+                agent: "coder".into(),
+                program: "claude-code-acp".into(),
+                key: Some("ANTHROPIC_API_KEY".into()),
+            }],
         };
         effects.push(Effect::Finish { outcome: Box::new(outcome) });
     }
@@ -289,12 +341,14 @@ pub(crate) fn step() -> StepRecord {
         match effect {
             Effect::CallModel { .. }
             | Effect::RunTool { .. }
+            | Effect::RunOutsideAgent { .. }
             | Effect::AskUser { .. }
             | Effect::TakeCheckpoint { .. }
             | Effect::InspectTree { .. }
             | Effect::Recall { .. }
             | Effect::Remember { .. }
             | Effect::Verify { .. }
+            | Effect::RunHooks { .. }
             | Effect::StartTimer { .. }
             | Effect::Abandon { .. }
             | Effect::Finish { .. } => {}
@@ -547,6 +601,15 @@ fn image() -> Image {
     Image { media_type: "image/png".into(), data: "iVBORw0KGgo=".into() }
 }
 
+fn hook_reply() -> HookReply {
+    HookReply {
+        blocked: Some("the changelog is missing".into()),
+        context: vec!["deploys are frozen".into()],
+        warnings: vec!["a hook ended with exit code 1".into()],
+        may_have_changed: true,
+    }
+}
+
 fn outcome() -> ToolOutcome {
     ToolOutcome {
         content: "line\nline\n".into(),
@@ -564,6 +627,7 @@ fn outcome() -> ToolOutcome {
             Refusal::Write { path: "/b".into() },
         ],
         would_allow: Some("add `- make` under permissions.run".into()),
+        hooks: Some(Box::new(hook_reply())),
         images: vec![image()],
         duration_ms: 77,
     }

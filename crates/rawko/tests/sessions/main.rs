@@ -9,4 +9,5 @@ mod replay;
 mod resume;
 #[path = "../support/scripted.rs"]
 mod scripted;
+mod suspend;
 mod trial;

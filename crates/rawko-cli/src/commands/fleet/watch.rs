@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rawko::RunEvent;
+use rawko::{RecordedRun, RunEvent};
 use rawko_temporal::{Fleet, FleetTask};
 
 use super::arguments::{TaskPhase, WatchTaskArgs};
@@ -14,7 +14,6 @@ use super::show;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Clock, clean, clean_line};
-use crate::recorded::RecordedRun;
 use crate::reporters::{OutputFormat, Reporter, Summary, Verbosity, reporter};
 use crate::runtime::block_on;
 use crate::signals::StopSignals;

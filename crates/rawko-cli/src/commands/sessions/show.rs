@@ -3,15 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use rawko::RunEvent;
 use rawko::journal::{Journal, SessionStore, read, session_cost, tasks};
+use rawko::{RecordedRun, RunEvent};
 use rawko_core::session::{Event, Outcome};
 use serde_json::json;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Clock;
-use crate::recorded::RecordedRun;
 use crate::reporters::{PlainReporter, Reporter as _, Summary, Verbosity};
 use crate::verify_args::VerifyArgs;
 use crate::workspace::Workspace;

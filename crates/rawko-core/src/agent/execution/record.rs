@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use super::calls::COMMAND_CHARS;
 use crate::agent::control::{Report, ReportOutcome};
-use crate::agent::verdict::{Verdict, VerdictReport};
+use crate::agent::verdict::{Finding, Verdict, VerdictReport};
 use crate::error::ErrorInfo;
 use crate::machine::{AgentResult, ExecutionEnd, ExecutionFacts, PlanUpdates};
 use crate::message::ToolCall;
@@ -108,6 +108,17 @@ impl ExecutionLog {
         if !self.facts.denied_tools.contains(&call.name) {
             self.facts.denied_tools.push(truncate(&call.name, COMMAND_CHARS));
         }
+    }
+
+    /// The agent judged the work of others.
+    pub(super) fn judged(&mut self, verdict: Verdict, findings: Vec<Finding>) {
+        self.facts.verdict = Some(verdict);
+        self.facts.findings = findings;
+    }
+
+    /// The agent's program did not do its work.
+    pub(super) fn broke(&mut self, error: ErrorInfo) {
+        self.last_error = Some(error);
     }
 
     /// The result of the execution, which ends with its report, if there is one.

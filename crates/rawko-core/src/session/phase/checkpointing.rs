@@ -1,6 +1,6 @@
 //! Has the tree saved before an execution first changes anything; the tool calls of the turn wait for that.
 
-use super::{ExecutionStage, FollowUp, tools};
+use super::{ExecutionStage, FollowUp, outside, tools};
 use crate::agent::execution::{AllowedCall, Execution};
 use crate::note::Note;
 use crate::session::answer::OpenEffect;
@@ -46,5 +46,8 @@ pub(super) fn answered(
         )),
     }
     ledger.tree.checkpoint_tried = iteration;
+    if execution.is_outside() {
+        return outside::run(execution, ledger, reaction);
+    }
     tools::start(execution, calls, ledger, reaction)
 }

@@ -27,10 +27,14 @@ pub enum PhaseKind {
     Summarizing,
     /// Tool calls run.
     Tools,
+    /// The agent's own program works, in the place of turns and tool calls.
+    Outside,
     /// A person is asked for a call.
     Approving,
     /// The tree is saved before the first change.
     Checkpointing,
+    /// Hooks are asked.
+    Hooks,
     /// The tree is compared with the checkpoints.
     Inspecting,
     /// The lesson is kept as a memory.
@@ -41,7 +45,7 @@ pub enum PhaseKind {
 
 impl PhaseKind {
     /// All kinds, in the order in which a run usually passes them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Idle,
         Self::Asking,
         Self::BackingOff,
@@ -52,6 +56,8 @@ impl PhaseKind {
         Self::Approving,
         Self::Checkpointing,
         Self::Tools,
+        Self::Hooks,
+        Self::Outside,
         Self::Inspecting,
         Self::Learning,
         Self::Verifying,
@@ -71,6 +77,8 @@ impl PhaseKind {
             Self::Approving => "approving",
             Self::Checkpointing => "checkpointing",
             Self::Tools => "tools",
+            Self::Hooks => "hooks",
+            Self::Outside => "outside",
             Self::Inspecting => "inspecting",
             Self::Learning => "learning",
             Self::Verifying => "verifying",
@@ -83,11 +91,23 @@ impl PhaseKind {
     pub fn transitions(self) -> &'static [Self] {
         use PhaseKind as P;
         match self {
-            P::Idle => &[P::Asking],
-            P::Asking => &[P::BackingOff, P::Retrying, P::Recalling, P::Turn, P::Summarizing, P::Verifying],
+            P::Idle => &[P::Asking, P::Hooks],
+            P::Asking => &[
+                P::BackingOff,
+                P::Retrying,
+                P::Recalling,
+                P::Turn,
+                P::Summarizing,
+                P::Checkpointing,
+                P::Outside,
+                P::Verifying,
+                P::Hooks,
+            ],
             P::BackingOff => &[P::Asking],
-            P::Retrying => &[P::Asking, P::BackingOff, P::Turn, P::Summarizing, P::Inspecting, P::Learning],
-            P::Recalling => &[P::Asking, P::Turn],
+            P::Retrying => {
+                &[P::Asking, P::BackingOff, P::Turn, P::Summarizing, P::Hooks, P::Inspecting, P::Learning]
+            }
+            P::Recalling => &[P::Asking, P::Turn, P::Checkpointing, P::Outside],
             P::Turn => &[
                 P::Asking,
                 P::BackingOff,
@@ -96,11 +116,21 @@ impl PhaseKind {
                 P::Approving,
                 P::Checkpointing,
                 P::Tools,
+                P::Hooks,
                 P::Inspecting,
                 P::Learning,
                 P::Verifying,
             ],
-            P::Summarizing => &[P::Asking, P::BackingOff, P::Retrying, P::Turn, P::Inspecting, P::Learning],
+            P::Summarizing => &[
+                P::Asking,
+                P::BackingOff,
+                P::Retrying,
+                P::Turn,
+                P::Hooks,
+                P::Inspecting,
+                P::Learning,
+                P::Verifying,
+            ],
             P::Approving => &[
                 P::Asking,
                 P::BackingOff,
@@ -108,10 +138,11 @@ impl PhaseKind {
                 P::Summarizing,
                 P::Checkpointing,
                 P::Tools,
+                P::Hooks,
                 P::Inspecting,
                 P::Learning,
             ],
-            P::Checkpointing => &[P::Asking, P::BackingOff, P::Tools, P::Learning],
+            P::Checkpointing => &[P::Asking, P::BackingOff, P::Tools, P::Outside, P::Hooks, P::Learning],
             P::Tools => &[
                 P::Asking,
                 P::BackingOff,
@@ -119,12 +150,24 @@ impl PhaseKind {
                 P::Summarizing,
                 P::Approving,
                 P::Checkpointing,
+                P::Hooks,
                 P::Inspecting,
                 P::Learning,
             ],
-            P::Inspecting => &[P::Asking, P::Learning],
-            P::Learning => &[P::Asking, P::Verifying],
-            P::Verifying => &[P::Asking],
+            P::Outside => &[P::Asking, P::BackingOff, P::Hooks, P::Inspecting, P::Learning, P::Verifying],
+            P::Inspecting => &[P::Asking, P::Learning, P::Verifying],
+            P::Hooks => &[
+                P::Asking,
+                P::BackingOff,
+                P::Recalling,
+                P::Turn,
+                P::Summarizing,
+                P::Inspecting,
+                P::Learning,
+                P::Verifying,
+            ],
+            P::Learning => &[P::Asking, P::Verifying, P::Hooks],
+            P::Verifying => &[P::Asking, P::Hooks],
         }
     }
 }
@@ -139,12 +182,15 @@ impl RunPhase {
             Self::Retrying(_) => PhaseKind::Retrying,
             Self::Recalling(_) => PhaseKind::Recalling,
             Self::Verifying(_) => PhaseKind::Verifying,
+            Self::Hooks(_) => PhaseKind::Hooks,
             Self::Working(_, step) => match step {
                 ExecutionStage::Turn => PhaseKind::Turn,
                 ExecutionStage::Summarizing(_) => PhaseKind::Summarizing,
                 ExecutionStage::Tools => PhaseKind::Tools,
+                ExecutionStage::Outside => PhaseKind::Outside,
                 ExecutionStage::Approving(_) => PhaseKind::Approving,
                 ExecutionStage::Checkpointing(_) => PhaseKind::Checkpointing,
+                ExecutionStage::Hooks(_) => PhaseKind::Hooks,
                 ExecutionStage::Inspecting(_) => PhaseKind::Inspecting,
                 ExecutionStage::Learning(_) => PhaseKind::Learning,
             },

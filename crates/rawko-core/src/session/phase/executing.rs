@@ -3,12 +3,13 @@
 use super::approving::Approving;
 use super::learning::Learning;
 use super::recalling::Recalling;
-use super::{ExecutionStage, FollowUp, checkpointing, inspecting, summarizing, tools, turn};
+use super::{ExecutionStage, FollowUp, checkpointing, hooks, inspecting, outside, summarizing, tools, turn};
 use crate::agent::execution::{Execution, ExecutionStep};
-use crate::agent::prompt;
+use crate::agent::{outside_system_prompt, prompt};
 use crate::attachment;
 use crate::conversation::ConversationLog;
 use crate::error::{ErrorCode, ErrorInfo};
+use crate::hook::HookEvent;
 use crate::machine::{AgentResult, Conversation, ExecutionEnd, MachineEvent};
 use crate::memory::Recalled;
 use crate::note::Note;
@@ -34,8 +35,13 @@ pub(in crate::session) fn start(
     if let Err(error) = ledger.begins(&before, name) {
         return failed(None, error, ledger, reaction);
     }
+    // An outside agent has no conversation to go on with: its program ended with its work.
+    let is_outside = agent.config.acp.is_some();
     let continued = previous.take_if(|execution| {
-        conversation == Conversation::Same && execution.agent() == name && execution.dialogue.can_resume()
+        !is_outside
+            && conversation == Conversation::Same
+            && execution.agent() == name
+            && execution.dialogue.can_resume()
     });
     if let Some(execution) = previous {
         ledger.carried.keep(execution);
@@ -47,7 +53,7 @@ pub(in crate::session) fn start(
         execution.resume(agent.config.max_turns(), words, []);
         return begin_work(execution, &agent, true, ledger, reaction);
     }
-    if let Some(mut execution) = ledger.carried_conversation(name) {
+    if let Some(mut execution) = ledger.carried_conversation(name).filter(|_| !is_outside) {
         let (context, tasks) = (ledger.task.context(), ledger.carried.tasks.as_slice());
         let before = ledger.task.handed_over();
         let mut words =
@@ -56,6 +62,7 @@ pub(in crate::session) fn start(
         words.push_str(&prompt::said_before(ledger.user.words.all()));
         let given = &ledger.setup.attachments;
         words.push_str(&attachment::section(given));
+        words.push_str(&prompt::hooks(&ledger.task.hooks.context));
         execution.resume(agent.config.max_turns(), words, attachment::pictures(given));
         return begin_work(execution, &agent, true, ledger, reaction);
     }
@@ -81,6 +88,7 @@ pub(super) fn begin_conversation(
     opening.push_str(&prompt::checks(&agent, &ledger.task.facts));
     opening.push_str(&prompt::change(&agent, ledger.tree.patch()));
     opening.push_str(&attachment::section(&ledger.setup.attachments));
+    opening.push_str(&prompt::hooks(&ledger.task.hooks.context));
     opening.push_str(&prompt::earlier_tasks(&ledger.carried.tasks));
     for words in ledger.carried.take_lost_jobs(name) {
         opening.push_str(&format!("\n{words}\n"));
@@ -90,8 +98,11 @@ pub(super) fn begin_conversation(
     }
     opening.push_str(&prompt::said_before(ledger.user.words.all()));
     let agent = AgentSetup { model: ledger.setup.permitted(&agent.model, &agent), ..agent };
-    let stable = prompt::system_prompt(&agent, &ledger.setup.place);
-    let tools = ledger.setup.tools_of(&agent);
+    let (stable, tools) = if agent.config.acp.is_some() {
+        (outside_system_prompt(&agent, &ledger.setup.place), Vec::new())
+    } else {
+        (prompt::system_prompt(&agent, &ledger.setup.place), ledger.setup.tools_of(&agent))
+    };
     let id = ledger.carried.new_conversation();
     let log = ConversationLog::with_own_ending(id, stable, &prompt::memories(&recalled.block), tools.into());
     let alternatives = ledger.setup.alternatives(&agent.model);
@@ -120,8 +131,11 @@ fn begin_work(
         return out_of_budget(execution, why, ledger, reaction);
     }
     ledger.start_work_timer(&name, reaction);
-    if let Some(after_ms) = agent.config.limits.timeout {
+    if let Some(after_ms) = agent.config.longest_execution() {
         ledger.start_timer(TimerPurpose::ExecutionDeadline, after_ms, reaction);
+    }
+    if execution.is_outside() {
+        return outside::start(execution, ledger, reaction);
     }
     turn::start(execution, ledger, reaction)
 }
@@ -183,8 +197,8 @@ pub(super) fn out_of_budget(
     ended(execution, result, ledger, reaction)
 }
 
-/// An execution is over. If it may have changed the tree, the tree is inspected before anything is judged.
-fn ended(
+/// An execution is over. Its hooks are asked, if there are any, before anything else looks at it.
+pub(super) fn ended(
     mut execution: Box<Execution>,
     mut result: AgentResult,
     ledger: &mut Ledger,
@@ -198,6 +212,19 @@ fn ended(
         let attempts = ledger.task.failures_of(execution.agent()) + 1;
         result.error = Some(execution.record.failure(&result.output).after(attempts));
     }
+    if ledger.has_hooks(HookEvent::SubagentStop) {
+        return hooks::ask_after_execution(execution, Box::new(result), ledger, reaction);
+    }
+    settle(execution, result, ledger, reaction)
+}
+
+/// If the execution may have changed the tree, the tree is inspected before anything is judged.
+pub(super) fn settle(
+    execution: Box<Execution>,
+    result: AgentResult,
+    ledger: &mut Ledger,
+    reaction: &mut Reaction,
+) -> FollowUp {
     if ledger.tree.checkpoint_taken == ledger.task.iteration() {
         inspecting::ask(execution, Box::new(result), ledger, reaction)
     } else {

@@ -9,9 +9,11 @@ pub(super) mod asking;
 mod checkpointing;
 mod diagram;
 mod executing;
+pub(super) mod hooks;
 mod inspecting;
 mod learning;
 mod objection;
+mod outside;
 mod recalling;
 mod retrying;
 mod summarizing;
@@ -23,6 +25,7 @@ pub use diagram::{PhaseKind, phase_diagram};
 
 use approving::Approving;
 use asking::PendingDecision;
+use hooks::HooksPhase;
 use learning::Learning;
 use recalling::Recalling;
 use retrying::{CallFailure, Retrying};
@@ -56,6 +59,8 @@ pub(super) enum RunPhase {
     Working(Box<Execution>, ExecutionStage),
     /// The checks run, before an execution is judged or a COMPLETE counts.
     Verifying(Verifying),
+    /// Hooks are asked before the first agent begins, or before the run ends as complete.
+    Hooks(Box<HooksPhase>),
 }
 
 /// What an execution waits for.
@@ -67,10 +72,14 @@ pub(super) enum ExecutionStage {
     Summarizing(Box<PendingSummary>),
     /// The tool calls of a turn run.
     Tools,
+    /// The agent's own program works.
+    Outside,
     /// A person is asked for a call that the permissions do not grant; the other calls of the turn wait.
     Approving(Box<Approving>),
     /// The tree is saved before an execution first changes it; these tool calls wait.
     Checkpointing(Vec<AllowedCall>),
+    /// The execution is over with this result, and hooks are asked about it.
+    Hooks(Box<AgentResult>),
     /// The execution is over with this result, and the tree is compared with the checkpoints.
     Inspecting(Box<AgentResult>),
     /// The execution is over, and what it learned is kept as a memory.
@@ -134,9 +143,13 @@ impl RunPhase {
             (Self::Verifying(phase), A::VerificationFinished { verification }) => {
                 phase.finished(verification, ledger, reaction)
             }
+            (Self::Hooks(phase), A::HooksAnswered { reply }) => phase.answered(reply, ledger, reaction),
             (Self::Working(execution, step), answer) => match (step, answer) {
                 (ExecutionStage::Tools, A::ToolFinished { outcome }) => {
                     tools::finished(execution, effect, outcome.clone(), ledger, reaction)
+                }
+                (ExecutionStage::Outside, A::OutsideAgentEnded { work }) => {
+                    outside::ended(execution, work, ledger, reaction)
                 }
                 (ExecutionStage::Approving(step), A::ApprovalAnswered { approval }) => {
                     step.answered(execution, approval, ledger, reaction)
@@ -146,6 +159,9 @@ impl RunPhase {
                 }
                 (ExecutionStage::Checkpointing(calls), A::CheckpointFailed { message }) => {
                     checkpointing::answered(execution, calls, Err(message), ledger, reaction)
+                }
+                (ExecutionStage::Hooks(result), A::HooksAnswered { reply }) => {
+                    hooks::answered_after_execution(execution, result, reply, ledger, reaction)
                 }
                 (ExecutionStage::Inspecting(result), A::TreeInspected { inspection }) => {
                     inspecting::inspected(execution, result, inspection, ledger, reaction)
@@ -215,6 +231,7 @@ impl RunPhase {
             Self::Retrying(phase) => phase.resumed(ledger, reaction),
             Self::Recalling(phase) => phase.ask(ledger, reaction),
             Self::Verifying(phase) => phase.ask(ledger, reaction),
+            Self::Hooks(phase) => phase.ask(ledger, reaction),
             Self::Working(mut execution, step) => match step {
                 ExecutionStage::Turn => {
                     execution.deliver_after_loss();
@@ -224,9 +241,13 @@ impl RunPhase {
                     summarizing::ask(execution, summary, ledger, reaction)
                 }
                 ExecutionStage::Tools => tools::lost(execution, effect, ledger, reaction),
+                ExecutionStage::Outside => outside::lost(execution, ledger, reaction),
                 ExecutionStage::Approving(step) => step.again(execution, ledger, reaction),
                 ExecutionStage::Checkpointing(calls) => {
                     checkpointing::ask(execution, calls, ledger, reaction)
+                }
+                ExecutionStage::Hooks(result) => {
+                    hooks::ask_after_execution(execution, result, ledger, reaction)
                 }
                 ExecutionStage::Inspecting(result) => inspecting::ask(execution, result, ledger, reaction),
                 ExecutionStage::Learning(step) => step.ask(execution, ledger, reaction),
@@ -361,7 +382,10 @@ impl RunPhase {
     pub(super) fn listener(&mut self) -> Option<&mut Execution> {
         match self {
             // These executions are over.
-            Self::Working(_, ExecutionStage::Inspecting(_) | ExecutionStage::Learning(_)) => None,
+            Self::Working(
+                _,
+                ExecutionStage::Hooks(_) | ExecutionStage::Inspecting(_) | ExecutionStage::Learning(_),
+            ) => None,
             Self::Retrying(phase) => phase.phase.listener(),
             phase => phase.execution_mut(),
         }

@@ -33,6 +33,9 @@ pub(super) fn finished(
         return RunPhase::Working(execution, ExecutionStage::Tools).ignore(reaction);
     };
     ledger.tree.wrote(&outcome.files_modified);
+    if let Some(reply) = &outcome.hooks {
+        ledger.heard_hooks(reply, reaction);
+    }
     if let Some(AllowedCall { call, permit, .. }) = execution.calls.running(slot) {
         let Permit { access, grants, .. } = permit;
         let grants = ledger.user.approvals.all_grants(execution.agent(), &call, grants);

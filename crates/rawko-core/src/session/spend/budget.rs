@@ -91,6 +91,20 @@ impl Ledger {
         call.fit(&self.run_budget()).unwrap_or(0)
     }
 
+    /// Whether the run's budgets have room for an outside agent. How much it will use is not known.
+    pub(in crate::session) fn has_budget_for_outside(&mut self) -> Result<(), ErrorInfo> {
+        let Budget { max_tokens, max_cost_usd, tokens, cost_usd, .. } = self.run_budget();
+        let (kind, what) = if max_tokens.is_some_and(|max| tokens >= max) {
+            (LimitKind::Tokens, "the token budget is used up (constraints.maxTokens)")
+        } else if max_cost_usd.is_some_and(|max| cost_usd >= max) {
+            (LimitKind::Cost, "the cost budget is used up (constraints.maxCostUsd)")
+        } else {
+            return Ok(());
+        };
+        self.task.limit = Some(kind);
+        Err(ErrorInfo::new(ErrorCode::BudgetExceeded, what))
+    }
+
     fn run_budget(&self) -> Budget<'static> {
         let limits = &self.setup.limits;
         let (tokens, cost_usd) = self.spend.reserved(|_| true);

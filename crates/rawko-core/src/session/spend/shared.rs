@@ -4,6 +4,7 @@
 //! the calls among them: once the last of them has been applied, what was used until then is set aside. The limits still
 //! hold for the whole run, shared part included, and executions keep their numbers.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{CallTotal, Spend};
@@ -12,7 +13,7 @@ use crate::time::Timestamp;
 use crate::usage::Usage;
 
 /// What the shared part of a fork did and used. It belongs to the other session and is not in the fork's own figures.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SharedSpend {
     /// Executions begun.
@@ -25,7 +26,7 @@ pub struct SharedSpend {
 }
 
 /// What counts for the present task already, before its session is carried on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SoFar {
     /// Executions of earlier tasks: those of the present one have higher numbers.

@@ -59,15 +59,17 @@ fn a_session_without_an_end_is_compared_with_the_folder_and_leaves_nothing() {
 #[test]
 fn the_patch_can_be_applied() {
     let bench = Bench::repository();
-    bench.write("crlf", "a\r\nb\r\n").write("old name", "some lines\nthat stay\nas they are\n").take(1);
+    bench.write("crlf", "a\r\nb\r\n").write("old name", "some lines\nthat stay\nas they are\n");
+    bench.write("picture", b"\0one").write("old picture", b"\0old").take(1);
     bench.write("crlf", "a\r\nc\r\n").remove("old name");
+    bench.write("picture", b"\0two").write("new picture", b"\0\xff").remove("old picture");
     bench
         .write("new name", "some lines\nthat stay\nas they are\n")
         .write("run", "#!\n")
         .executable("run", 0o755);
     bench.end();
     let after = bench.tree();
-    let changes = bench.changes(DiffRange::Session);
+    let changes = bench.checkpoints.changes(DiffRange::Session, DiffDetail::Bytes).unwrap();
     let renamed = changes.files.iter().find(|file| file.kind == ChangeKind::Renamed).unwrap();
     assert_eq!((renamed.from.as_deref(), renamed.path.as_str()), (Some("old name"), "new name"));
     bench.rewind("1");

@@ -244,3 +244,26 @@ fn errors_as_json() {
     let errors = TestProject::new(&[(".rawko/config.yaml", "provder: 1\n")]).load().expect_err("an error");
     insta::assert_json_snapshot!("errors_as_json", errors);
 }
+
+#[test]
+fn what_does_not_hold_another_program_is_refused() {
+    let project = TestProject::new(&[(
+        ".rawko/agents/helper.yaml",
+        "name: helper\nsystemPrompt: Help.\nprovider: {model: m}\nlimits: {maxIterations: 3}\n\
+         acp:\n  command: ['']\n  key: sk-123\n  env: {API_TOKEN: x}\n",
+    )]);
+    let report = project.report();
+    for words in [
+        "an ACP agent needs a command",
+        "`API_TOKEN` is no name for a value in a file",
+        "`sk-123` is not the name of a variable",
+        "`provider` does not hold the program of an ACP agent",
+        "`limits.maxIterations` does not hold",
+    ] {
+        assert!(report.contains(words), "{words} is missing in:\n{report}");
+    }
+    let sound = "name: helper\nsystemPrompt: Help.\nlimits: {timeout: 1000}\n\
+                 acp: {command: [a, b], key: MODEL_KEY, env: {PLAIN: x}, net: [api.example.com]}\n";
+    let project = TestProject::new(&[(".rawko/agents/helper.yaml", sound)]);
+    assert!(project.loaded().agents["helper"].config.acp.is_some());
+}

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-use crate::config::{ConfigErrors, LoadOptions, Loaded, Overrides, load};
+use crate::config::{ConfigErrors, GivenConfig, LoadOptions, Loaded, Overrides, load};
 
 pub(super) const TOOLS: [&str; 10] =
     ["Read", "Write", "Edit", "Glob", "Grep", "Bash", "WebFetch", "WebSearch", "UpdatePlan", "Report"];
@@ -71,6 +71,11 @@ impl TestProject {
     }
 
     pub(super) fn load(&self) -> Result<Loaded, ConfigErrors> {
+        self.load_with(&GivenConfig::default(), false)
+    }
+
+    /// With what a program gives in code.
+    pub(super) fn load_with(&self, given: &GivenConfig, isolated: bool) -> Result<Loaded, ConfigErrors> {
         let env =
             |name: &str| self.env.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
         load(&LoadOptions {
@@ -81,6 +86,8 @@ impl TestProject {
             known_tools: &TOOLS,
             known_providers: &self.providers,
             config_file: self.config_file.as_deref().map(Path::new),
+            given,
+            isolated,
         })
     }
 

@@ -339,6 +339,10 @@ fn ask_the_same(a: &Effect, b: &Effect) -> bool {
             Effect::RunTool { agent: p, call: a, access: x, .. },
             Effect::RunTool { agent: q, call: b, access: y, .. },
         ) => p == q && a == b && x == y,
+        (
+            Effect::RunOutsideAgent { agent: p, prompt: a, .. },
+            Effect::RunOutsideAgent { agent: q, prompt: b, .. },
+        ) => p == q && a == b,
         (Effect::AskUser { question: p, .. }, Effect::AskUser { question: q, .. }) => {
             (&p.agent, &p.call, &p.needs) == (&q.agent, &q.call, &q.needs)
         }
@@ -349,6 +353,7 @@ fn ask_the_same(a: &Effect, b: &Effect) -> bool {
         (Effect::Verify { commands: p, others: a, .. }, Effect::Verify { commands: q, others: b, .. }) => {
             p == q && a == b
         }
+        (Effect::RunHooks { occasion: p, .. }, Effect::RunHooks { occasion: q, .. }) => p == q,
         (Effect::StartTimer { purpose: p, .. }, Effect::StartTimer { purpose: q, .. }) => p == q,
         // Effects of different kinds, or that nothing answers.
         _ => false,

@@ -1,7 +1,7 @@
 //! Everything that affects the checks and is not part of the tree: programs, installed packages, files that git
 //! ignores, and the user's own settings.
 //!
-//! It is looked at before the run first changes anything and again when its work is verified. Files are told apart by
+//! It is looked at before the run first changes anything and again when its work is verified. Files are distinguished by
 //! size and times; the time of the last status change cannot be set by a program.
 
 mod differences;

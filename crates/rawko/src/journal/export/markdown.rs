@@ -140,15 +140,8 @@ impl MarkdownPage {
             Note::ConversationCompacted { agent, how, before, after } => {
                 self.paragraph(&format!("*{}*", escape(&text::compacted(agent, *how, *before, *after))));
             }
-            // A call's result is shown with the call. The others are for programs.
-            Note::ToolFinished { .. }
-            | Note::StateChanged { .. }
-            | Note::MemoriesUsed { .. }
-            | Note::VerificationStarted { .. }
-            // The command itself says it.
-            | Note::Steered { ignored: None, .. }
-            | Note::CachePrefixChanged { .. }
-            | Note::TokensUsed { .. } => {}
+            // A call's result is shown with the call, and a command says itself what it did. The others are for programs.
+            _ => {}
         }
     }
 

@@ -1,0 +1,107 @@
+//! The server on standard input and output, for the client that started it.
+
+mod line;
+
+use std::io;
+
+use rmcp::model::ErrorData;
+use rmcp::service::{RoleServer, RxJsonRpcMessage, ServerInitializeError, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use tokio::io::{Stdin, Stdout};
+use tokio::sync::mpsc::UnboundedReceiver;
+
+use crate::handler::Handler;
+use crate::server::RawkoServer;
+use line::{BoundedLines, LongMessage};
+
+/// The longest message that is read.
+const LONGEST_LINE: usize = 4 * 1024 * 1024;
+
+/// Why the server ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StdioEnd {
+    /// The client went away.
+    ClientGone,
+}
+
+impl RawkoServer {
+    /// Answers the client until it closes standard input. The runs go on until [`Self::end`].
+    ///
+    /// # Errors
+    /// If the client does not speak the protocol.
+    pub async fn serve_stdio(&self) -> io::Result<StdioEnd> {
+        match rmcp::serve_server(Handler::new(self.clone()), StdioTransport::new()).await {
+            Ok(service) => {
+                let _ = service.waiting().await;
+                Ok(StdioEnd::ClientGone)
+            }
+            // It never said anything, or cannot be answered.
+            Err(
+                ServerInitializeError::ConnectionClosed(_) | ServerInitializeError::TransportError { .. },
+            ) => Ok(StdioEnd::ClientGone),
+            Err(error) => Err(io::Error::other(error.to_string())),
+        }
+    }
+}
+
+/// Messages as lines. One that is too long is answered with an error, so that no client waits for it.
+struct StdioTransport {
+    messages: AsyncRwTransport<RoleServer, BoundedLines<Stdin>, Stdout>,
+    too_long: UnboundedReceiver<LongMessage>,
+}
+
+impl StdioTransport {
+    fn new() -> Self {
+        let (lines, too_long) = BoundedLines::new(tokio::io::stdin(), LONGEST_LINE);
+        let messages =
+            AsyncRwTransport::new_server(lines, tokio::io::stdout()).with_max_line_length(LONGEST_LINE);
+        Self { messages, too_long }
+    }
+
+    fn refuse(&mut self, message: LongMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let words = format!(
+            "the message is longer than {} MiB, which is the limit, and was not read; put long material into a file of the \
+             project, and name the file",
+            LONGEST_LINE / 1024 / 1024
+        );
+        let error = ErrorData::invalid_request(words, None);
+        self.messages.send(TxJsonRpcMessage::<RoleServer>::error(error, message.id))
+    }
+}
+
+impl Transport<RoleServer> for StdioTransport {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        item: TxJsonRpcMessage<RoleServer>,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        self.messages.send(item)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleServer>> {
+        loop {
+            let message = tokio::select! {
+                biased;
+                Some(long) = self.too_long.recv() => {
+                    // This future may be dropped at any time, and the answer must not be sent in part.
+                    tokio::spawn(self.refuse(long));
+                    continue;
+                }
+                message = self.messages.receive() => message,
+            };
+            if message.is_none() {
+                // The client may be gone, or only its input closed.
+                while let Ok(long) = self.too_long.try_recv() {
+                    let _ = self.refuse(long).await;
+                }
+            }
+            return message;
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.messages.close().await
+    }
+}
