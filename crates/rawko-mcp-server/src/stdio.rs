@@ -26,12 +26,13 @@ pub enum StdioEnd {
 }
 
 impl RawkoServer {
-    /// Answers the client until it closes standard input. The runs go on until [`Self::end`].
+    /// Answers the client until it closes standard input, which [closes](Self::close) the server, and then what it still
+    /// waits for. The runs go on until [`Self::end`].
     ///
     /// # Errors
     /// If the client does not speak the protocol.
     pub async fn serve_stdio(&self) -> io::Result<StdioEnd> {
-        match rmcp::serve_server(Handler::new(self.clone()), StdioTransport::new()).await {
+        match rmcp::serve_server(Handler::new(self.clone()), StdioTransport::new(self.clone())).await {
             Ok(service) => {
                 let _ = service.waiting().await;
                 Ok(StdioEnd::ClientGone)
@@ -49,14 +50,15 @@ impl RawkoServer {
 struct StdioTransport {
     messages: AsyncRwTransport<RoleServer, BoundedLines<Stdin>, Stdout>,
     too_long: UnboundedReceiver<LongMessage>,
+    server: RawkoServer,
 }
 
 impl StdioTransport {
-    fn new() -> Self {
+    fn new(server: RawkoServer) -> Self {
         let (lines, too_long) = BoundedLines::new(tokio::io::stdin(), LONGEST_LINE);
         let messages =
             AsyncRwTransport::new_server(lines, tokio::io::stdout()).with_max_line_length(LONGEST_LINE);
-        Self { messages, too_long }
+        Self { messages, too_long, server }
     }
 
     fn refuse(&mut self, message: LongMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
@@ -92,6 +94,7 @@ impl Transport<RoleServer> for StdioTransport {
                 message = self.messages.receive() => message,
             };
             if message.is_none() {
+                self.server.close();
                 // The client may be gone, or only its input closed.
                 while let Ok(long) = self.too_long.try_recv() {
                     let _ = self.refuse(long).await;

@@ -14,13 +14,13 @@ use crate::trial::Trial;
 const CHECKED: &str = "test:\n\ttest -f made\n";
 
 /// A run that lasts until it is ended: its command sleeps. A later one goes well.
-fn sleeping() -> ModelServer {
+pub(crate) fn sleeping() -> ModelServer {
     let turns = [select("developer"), bash("sleep 1000"), report("did it"), complete("all done")];
     ModelServer::sequence(turns)
 }
 
 /// A server whose first session sleeps, and that session.
-fn at_work(trial: Trial) -> (Served, String) {
+pub(crate) fn at_work(trial: Trial) -> (Served, String) {
     sleeping_in(Served::start(trial))
 }
 
@@ -30,7 +30,7 @@ fn sleeping_in(mut served: Served) -> (Served, String) {
     (served, session)
 }
 
-fn has_ended(seen: &Value) -> bool {
+pub(crate) fn has_ended(seen: &Value) -> bool {
     seen["status"] == "ended"
 }
 
@@ -317,7 +317,7 @@ fn an_interrupted_session_goes_on_with_its_own_limits_or_lower_ones() {
 
 /// The client is gone, in whatever way: the session is interrupted, nothing of it runs, and a resume ends it.
 #[track_caller]
-fn check_resumable(trial: &Trial, session: &str, said: &Said) {
+pub(crate) fn check_resumable(trial: &Trial, session: &str, said: &Said) {
     assert!(said.err.contains(&format!("to go on with it: rawko resume {session}")), "{}", said.err);
     assert!(nothing_is_left(trial), "something outlived the server");
     assert_eq!(status_of(trial, session), SessionStatus::Unfinished);

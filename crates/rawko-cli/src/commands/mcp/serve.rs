@@ -57,11 +57,20 @@ pub(super) fn serve(workspace: &Workspace, arguments: &McpServeArgs) -> Result<E
     });
     block_on(async {
         let mut signals = StopSignals::listen()?;
-        let served = tokio::select! {
-            served = answers(&server, &console, arguments.http.zip(token)) => served,
-            _ = signals.next() => Ok(()),
+        let serving = async {
+            let served = tokio::select! {
+                served = answers(&server, &console, arguments.http.zip(token)) => served,
+                _ = signals.next() => Ok(()),
+            };
+            server.close();
+            served
         };
-        let left = server.end().await;
+        // Beside the last answers: no call keeps the runs of a client that is gone at work.
+        let ending = async {
+            server.closed().await;
+            server.end().await
+        };
+        let (served, left) = tokio::join!(serving, ending);
         for session in left {
             let session = clean_line(&session);
             let text =
