@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rawko::{Notifications, Run, RunControl};
+use rawko::{Notifications, Run, RunControl, Snapshot};
 use tokio::sync::watch;
 
 use crate::ending::suspend;
@@ -18,7 +18,10 @@ const LAST_SPANS: std::time::Duration = std::time::Duration::from_secs(2);
 /// A run of this process.
 pub(crate) struct ServedRun {
     pub(crate) control: RunControl,
+    /// Whether nothing of it runs any more, its hooks included.
     pub(crate) ended: watch::Receiver<bool>,
+    /// The last one has the status of its end, once the journal has it.
+    snapshots: watch::Receiver<Snapshot>,
 }
 
 /// The runs of this process, by the ids of their sessions.
@@ -45,7 +48,8 @@ impl ServedRuns {
     /// Carries out the run beside everything else. To be called on the server's runtime.
     pub(crate) fn begin(&self, mut run: Run) -> Result<(), ToolProblem> {
         let id = run.session_id().to_owned();
-        let (control, notifications, telemetry) = (run.control(), run.take_notifications(), run.telemetry());
+        let (control, snapshots) = (run.control(), run.snapshots());
+        let (notifications, telemetry) = (run.take_notifications(), run.telemetry());
         let (has_ended, ended) = watch::channel(false);
         let mut registry = self.lock();
         if registry.is_closed {
@@ -63,7 +67,7 @@ impl ServedRuns {
             });
             let _ = last.await;
         });
-        registry.runs.insert(id, ServedRun { control, ended });
+        registry.runs.insert(id, ServedRun { control, ended, snapshots });
         Ok(())
     }
 
@@ -92,17 +96,23 @@ impl ServedRuns {
         registry.broken.iter().rev().find(|(id, _)| id == session).map(|(_, problem)| problem.clone())
     }
 
-    /// Suspends all runs, so that they can be resumed, and begins none any more. Gives their ids.
+    /// Suspends all runs, so that they can be resumed, and begins none any more. Gives the ids of those whose sessions have
+    /// not ended: of others, the last hooks alone still ran.
     pub(crate) async fn end_all(&self) -> Vec<String> {
-        let (ids, runs): (Vec<String>, Vec<ServedRun>) = {
+        let runs: Vec<ServedRun> = {
             let mut registry = self.lock();
             registry.is_closed = true;
-            registry.runs.drain().unzip()
+            registry.runs.drain().map(|(_, run)| run).collect()
         };
+        let last: Vec<_> = runs.iter().map(|run| run.snapshots.clone()).collect();
         if !runs.is_empty() {
             suspend(runs).await;
         }
-        ids
+        let interrupted = last.iter().filter_map(|last| {
+            let last = last.borrow();
+            last.status.is_none().then(|| last.session.clone())
+        });
+        interrupted.collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, RunRegistry> {
