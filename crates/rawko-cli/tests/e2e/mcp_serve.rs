@@ -421,6 +421,15 @@ fn garbage_changes_nothing() {
     let unnamed =
         served.messages().into_iter().filter(|message| message.get("id").is_none_or(Value::is_null));
     assert!(unnamed.filter(|message| message["error"].to_string().contains("4 MiB")).count() == 1);
+    let unread: Vec<Value> =
+        served.messages().into_iter().filter(|message| message["error"]["code"] == -32700).collect();
+    assert_eq!(unread.len(), 3, "{unread:?}");
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    for (id, params) in [(701, "Infinity"), (702, deep.as_str())] {
+        served.say(&format!(r#"{{"jsonrpc": "2.0", "id": {id}, "method": "ping", "params": {params}}}"#));
+        let answer = served.answer(id);
+        assert_eq!(answer["error"]["code"], -32700, "{answer}");
+    }
     let whole = served.refused("start", &json!({"task": "y".repeat(3 * 1024 * 1024)}));
     assert!(whole.contains("the task is longer than 256 KiB"), "{whole}");
     let unknown = served.ask("tools/call", &json!({"name": "rm", "arguments": {}}));
