@@ -232,7 +232,8 @@ fn a_client_narrows_a_run_and_widens_none() {
         assert!(refused.contains("What to try: "), "{refused}");
     }
     let all = json!({"task": "Make it.", "maxIterations": 2, "agent": "developer"});
-    let (started, _) = served.call("start", &all);
+    let (started, words) = served.call("start", &all);
+    assert!(started["limits"]["maxIterations"] == 2 && !words.contains("stays"), "{words} {started}");
     let session = started["session"].as_str().unwrap().to_owned();
     let (seen, _) = served.watch_until(&session, has_ended);
     assert_eq!(seen["end"]["status"], "verified", "{seen:#}");
@@ -283,7 +284,10 @@ fn a_client_does_not_raise_the_limits_of_a_session() {
     let (code, out, err) = trial.resume_with(&["--max-iterations", "3"]);
     assert_eq!(code, Some(0), "{out}{err}");
     let mut served = Served::start(trial);
-    served.call("continue", &json!({"session": session, "task": "Look.", "maxIterations": 9}));
+    let more = json!({"session": session, "task": "Look.", "maxIterations": 9});
+    let (continued, words) = served.call("continue", &more);
+    assert_eq!(continued["limits"]["maxIterations"], 3, "{continued}");
+    assert!(words.contains("`maxIterations` stays 3: a client cannot raise"), "{words}");
     served.watch_until(&session, has_ended);
     let (seen, _) = served.call("watch", &json!({"session": session, "detail": "full"}));
     let events = seen["events"].as_array().unwrap();
@@ -300,7 +304,8 @@ fn an_interrupted_session_goes_on_with_its_own_limits_or_lower_ones() {
         let (served, session) = sleeping_in(first);
         let (_, trial) = served.leave();
         let mut served = Served::start_with(trial, &["--max-iterations", "20"], &json!({}));
-        served.call("continue", &asked);
+        let (resumed, _) = served.call("continue", &asked);
+        assert_eq!(resumed["limits"]["maxIterations"].to_string(), expected, "{resumed}");
         served.watch_until(&session, has_ended);
         let (seen, _) = served.call("watch", &json!({"session": session, "after": 0, "detail": "full"}));
         // Decisions are made with the limits of their time.
