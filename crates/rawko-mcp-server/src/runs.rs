@@ -14,6 +14,8 @@ use crate::project::{ErrorWords, ToolProblem};
 const BROKEN: usize = 16;
 /// How long the last spans of a run may take.
 const LAST_SPANS: std::time::Duration = std::time::Duration::from_secs(2);
+/// How long the hooks of a session that has ended may keep the next run waiting.
+const LAST_HOOKS: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// A run of this process.
 pub(crate) struct ServedRun {
@@ -80,6 +82,26 @@ impl ServedRuns {
                 registry.broken.pop_front();
             }
         }
+    }
+
+    /// Waits for runs whose sessions have ended and whose last hooks still run: until then they keep session and folder.
+    pub(crate) async fn settled(&self) {
+        let ending: Vec<_> = {
+            let registry = self.lock();
+            let has_end = |run: &&ServedRun| run.snapshots.borrow().status.is_some();
+            let ending = registry.runs.values().filter(has_end);
+            ending.map(|run| (run.ended.clone(), run.snapshots.clone())).collect()
+        };
+        let all = async {
+            for (mut ended, mut snapshots) in ending {
+                tokio::select! {
+                    _ = ended.wait_for(|has_ended| *has_ended) => {}
+                    // It has just begun another task of its session.
+                    Ok(_) = snapshots.wait_for(|last| last.status.is_none()) => {}
+                }
+            }
+        };
+        let _ = tokio::time::timeout(LAST_HOOKS, all).await;
     }
 
     /// Cancels the session, if this process runs it, and gives what says when it has ended.

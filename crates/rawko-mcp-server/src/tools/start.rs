@@ -96,6 +96,11 @@ async fn begun(
     word: &str,
     prepare: impl FnOnce(&Rawko) -> Result<Run, Error> + Send + 'static,
 ) -> Result<DoneAnswer, ToolProblem> {
+    // A client that has seen the end of a session may go on at once.
+    tokio::select! {
+        () = server.runs.settled() => {}
+        () = server.closed() => {}
+    }
     let asked = terms.clone();
     let mut run = server
         .blocking(move |server| {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use rawko::journal::JournalError;
 use rawko_mcp_server::{HttpServerOptions, McpToken, RawkoServer, ServedProject, ToolProblem};
 
 use crate::config_args::ConfigArgs;
@@ -165,6 +166,10 @@ fn in_words(console: &Console, error: rawko::Error) -> ToolProblem {
         rawko::Error::EmptyTask => Some("say in `task` what to do".to_owned()),
         rawko::Error::Busy { .. } => Some(
             "one run at a time works in a project: follow it with `watch`, end it with `steer` and `cancel`, or wait for its end"
+                .to_owned(),
+        ),
+        rawko::Error::Journal(JournalError::Locked { .. }) => Some(
+            "follow the session with `watch` and end it with `steer` and `cancel`, or wait for the end of its last hooks"
                 .to_owned(),
         ),
         rawko::Error::Untrusted { .. } => Some(
