@@ -65,7 +65,7 @@ fn a_run_waits_for_the_next_reader_of_a_named_pipe() {
         {"for": "developer", "delayMs": 4_000, "text": "Done."},
         {"for": "evaluate", "decision": {"decision": "COMPLETE", "reason": "done", "summary": "It is done."}},
     ]));
-    let pipe = place.project().join("events");
+    let pipe = place.project().with_file_name("events");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let mut command = place.command(&["--yes", "--output", "stream-json", "think"]);
     let to = pipe.clone();
