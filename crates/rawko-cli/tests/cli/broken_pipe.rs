@@ -67,7 +67,7 @@ fn a_run_waits_for_the_next_reader_of_a_named_pipe() {
     ]));
     let pipe = place.project().with_file_name("events");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let mut command = place.command(&["--yes", "--output", "stream-json", "think"]);
+    let mut command = place.command(&["--yes", "--output", "stream-json", "think it over"]);
     let to = pipe.clone();
     let run = std::thread::spawn(move || {
         let pipe = std::fs::File::options().write(true).open(to).unwrap();
