@@ -7,7 +7,7 @@ use rawko::config::{ChangeSinceTrust, ChangedFile, Claim, ClaimKind, Loaded, Sco
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crate::output::{clean, clean_line, counted};
+use crate::output::{clean_line, counted, escaped};
 
 /// Most claims that are shown; the others are counted by kind.
 const SHOWN_CLAIMS: usize = 200;
@@ -152,7 +152,8 @@ fn say_left_out(shown: &mut String, left: &mut usize) {
 
 /// One line: its blanks visible, its length bounded.
 fn line(text: &str) -> String {
-    let text = clean(text);
+    // What is left out could be what is trusted.
+    let text = escaped(text);
     let mut shown = String::new();
     let indent = text.len() - text.trim_start().len();
     match indent {

@@ -149,6 +149,7 @@ fn narrate(
     let work = async move {
         let mut frames = tokio::time::interval(FRAME);
         frames.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        let looks_on = stop_if_gone.is_some() && !readers_come_and_go();
         let mut looks = tokio::time::interval(LOOK);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         let animated = reporter.is_animated();
@@ -179,7 +180,7 @@ fn narrate(
                 // Before the events, of which there may be more than can ever be drawn.
                 _ = frames.tick(), if animated && writable => writable = reporter.tick().is_ok(),
                 // A model may think for minutes before the next event shows that nobody reads it.
-                _ = looks.tick(), if stop_if_gone.is_some() && writable => {
+                _ = looks.tick(), if looks_on && writable => {
                     if reader_is_gone() {
                         writable = false;
                         stop();
@@ -207,6 +208,11 @@ fn narrate(
         .spawn(move || runtime.block_on(work))
         .map_err(|error| no_runtime(&error))?;
     Ok((sender, handle))
+}
+
+/// Whether standard output is a pipe with a name, which another program may open when the last one has read enough.
+fn readers_come_and_go() -> bool {
+    std::fs::read_link("/proc/self/fd/1").is_ok_and(|place| place.is_absolute())
 }
 
 /// Whether a write to standard output would find no reader.

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rawko::{Notifications, Run, RunControl};
+use rawko::{Notifications, Run, RunControl, Snapshot};
 use tokio::sync::watch;
 
 use crate::ending::suspend;
@@ -14,11 +14,16 @@ use crate::project::{ErrorWords, ToolProblem};
 const BROKEN: usize = 16;
 /// How long the last spans of a run may take.
 const LAST_SPANS: std::time::Duration = std::time::Duration::from_secs(2);
+/// How long the hooks of a session that has ended may keep the next run waiting.
+const LAST_HOOKS: std::time::Duration = std::time::Duration::from_secs(15);
 
 /// A run of this process.
 pub(crate) struct ServedRun {
     pub(crate) control: RunControl,
+    /// Whether nothing of it runs any more, its hooks included.
     pub(crate) ended: watch::Receiver<bool>,
+    /// The last one has the status of its end, once the journal has it.
+    snapshots: watch::Receiver<Snapshot>,
 }
 
 /// The runs of this process, by the ids of their sessions.
@@ -45,7 +50,8 @@ impl ServedRuns {
     /// Carries out the run beside everything else. To be called on the server's runtime.
     pub(crate) fn begin(&self, mut run: Run) -> Result<(), ToolProblem> {
         let id = run.session_id().to_owned();
-        let (control, notifications, telemetry) = (run.control(), run.take_notifications(), run.telemetry());
+        let (control, snapshots) = (run.control(), run.snapshots());
+        let (notifications, telemetry) = (run.take_notifications(), run.telemetry());
         let (has_ended, ended) = watch::channel(false);
         let mut registry = self.lock();
         if registry.is_closed {
@@ -63,7 +69,7 @@ impl ServedRuns {
             });
             let _ = last.await;
         });
-        registry.runs.insert(id, ServedRun { control, ended });
+        registry.runs.insert(id, ServedRun { control, ended, snapshots });
         Ok(())
     }
 
@@ -76,6 +82,26 @@ impl ServedRuns {
                 registry.broken.pop_front();
             }
         }
+    }
+
+    /// Waits for runs whose sessions have ended and whose last hooks still run: until then they keep session and folder.
+    pub(crate) async fn settled(&self) {
+        let ending: Vec<_> = {
+            let registry = self.lock();
+            let has_end = |run: &&ServedRun| run.snapshots.borrow().status.is_some();
+            let ending = registry.runs.values().filter(has_end);
+            ending.map(|run| (run.ended.clone(), run.snapshots.clone())).collect()
+        };
+        let all = async {
+            for (mut ended, mut snapshots) in ending {
+                tokio::select! {
+                    _ = ended.wait_for(|has_ended| *has_ended) => {}
+                    // It has just begun another task of its session.
+                    Ok(_) = snapshots.wait_for(|last| last.status.is_none()) => {}
+                }
+            }
+        };
+        let _ = tokio::time::timeout(LAST_HOOKS, all).await;
     }
 
     /// Cancels the session, if this process runs it, and gives what says when it has ended.
@@ -92,17 +118,23 @@ impl ServedRuns {
         registry.broken.iter().rev().find(|(id, _)| id == session).map(|(_, problem)| problem.clone())
     }
 
-    /// Suspends all runs, so that they can be resumed, and begins none any more. Gives their ids.
+    /// Suspends all runs, so that they can be resumed, and begins none any more. Gives the ids of those whose sessions have
+    /// not ended: of others, the last hooks alone still ran.
     pub(crate) async fn end_all(&self) -> Vec<String> {
-        let (ids, runs): (Vec<String>, Vec<ServedRun>) = {
+        let runs: Vec<ServedRun> = {
             let mut registry = self.lock();
             registry.is_closed = true;
-            registry.runs.drain().unzip()
+            registry.runs.drain().map(|(_, run)| run).collect()
         };
+        let last: Vec<_> = runs.iter().map(|run| run.snapshots.clone()).collect();
         if !runs.is_empty() {
             suspend(runs).await;
         }
-        ids
+        let interrupted = last.iter().filter_map(|last| {
+            let last = last.borrow();
+            last.status.is_none().then(|| last.session.clone())
+        });
+        interrupted.collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, RunRegistry> {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rmcp::task_manager::TaskManager;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 
 use crate::follow::SessionWatchers;
 use crate::project::{ServedProject, ToolProblem};
@@ -19,6 +19,7 @@ pub struct RawkoServer {
     pub(crate) runs: ServedRuns,
     pub(crate) watchers: Arc<SessionWatchers>,
     pub(crate) tasks: TaskManager,
+    closing: watch::Sender<bool>,
     places: Arc<Semaphore>,
 }
 
@@ -32,13 +33,30 @@ impl RawkoServer {
             runs,
             watchers: Arc::default(),
             tasks: TaskManager::new(),
+            closing: watch::Sender::new(false),
             places: Arc::new(Semaphore::new(AT_A_TIME)),
         }
     }
 
-    /// Ends all runs of this process so that they can be resumed, and gives the ids of their sessions. Nothing is begun
-    /// any more.
+    /// Says that the server ends, so that calls wait for nothing any more. The end of a client's input says so by itself.
+    pub fn close(&self) {
+        self.closing.send_replace(true);
+    }
+
+    /// Waits until the server ends.
+    pub async fn closed(&self) {
+        // This server keeps the sender.
+        let _ = self.closing.subscribe().wait_for(|is_closing| *is_closing).await;
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        *self.closing.borrow()
+    }
+
+    /// Ends all runs of this process so that they can be resumed, and gives the ids of the sessions that have not ended.
+    /// Nothing is begun any more.
     pub async fn end(&self) -> Vec<String> {
+        self.close();
         self.tasks.shutdown();
         self.runs.end_all().await
     }

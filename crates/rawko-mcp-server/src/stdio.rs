@@ -13,7 +13,7 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::handler::Handler;
 use crate::server::RawkoServer;
-use line::{BoundedLines, LongMessage};
+use line::{BoundedLines, UnreadMessage, WhyUnread};
 
 /// The longest message that is read.
 const LONGEST_LINE: usize = 4 * 1024 * 1024;
@@ -26,12 +26,13 @@ pub enum StdioEnd {
 }
 
 impl RawkoServer {
-    /// Answers the client until it closes standard input. The runs go on until [`Self::end`].
+    /// Answers the client until it closes standard input, which [closes](Self::close) the server, and then what it still
+    /// waits for. The runs go on until [`Self::end`].
     ///
     /// # Errors
     /// If the client does not speak the protocol.
     pub async fn serve_stdio(&self) -> io::Result<StdioEnd> {
-        match rmcp::serve_server(Handler::new(self.clone()), StdioTransport::new()).await {
+        match rmcp::serve_server(Handler::new(self.clone()), StdioTransport::new(self.clone())).await {
             Ok(service) => {
                 let _ = service.waiting().await;
                 Ok(StdioEnd::ClientGone)
@@ -45,27 +46,36 @@ impl RawkoServer {
     }
 }
 
-/// Messages as lines. One that is too long is answered with an error, so that no client waits for it.
+/// Messages as lines. One that is too long, or no JSON, is answered with an error, so that no client waits for it.
 struct StdioTransport {
     messages: AsyncRwTransport<RoleServer, BoundedLines<Stdin>, Stdout>,
-    too_long: UnboundedReceiver<LongMessage>,
+    unread: UnboundedReceiver<UnreadMessage>,
+    server: RawkoServer,
 }
 
 impl StdioTransport {
-    fn new() -> Self {
-        let (lines, too_long) = BoundedLines::new(tokio::io::stdin(), LONGEST_LINE);
+    fn new(server: RawkoServer) -> Self {
+        let (lines, unread) = BoundedLines::new(tokio::io::stdin(), LONGEST_LINE);
         let messages =
             AsyncRwTransport::new_server(lines, tokio::io::stdout()).with_max_line_length(LONGEST_LINE);
-        Self { messages, too_long }
+        Self { messages, unread, server }
     }
 
-    fn refuse(&mut self, message: LongMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        let words = format!(
-            "the message is longer than {} MiB, which is the limit, and was not read; put long material into a file of the \
-             project, and name the file",
-            LONGEST_LINE / 1024 / 1024
-        );
-        let error = ErrorData::invalid_request(words, None);
+    fn refuse(&mut self, message: UnreadMessage) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let error = match message.why {
+            WhyUnread::TooLong => {
+                let words = format!(
+                    "the message is longer than {} MiB, which is the limit, and was not read; put long material into a file \
+                     of the project, and name the file",
+                    LONGEST_LINE / 1024 / 1024
+                );
+                ErrorData::invalid_request(words, None)
+            }
+            WhyUnread::NotJson(why) => ErrorData::parse_error(
+                format!("the message is no JSON: {why}; send one message in each line"),
+                None,
+            ),
+        };
         self.messages.send(TxJsonRpcMessage::<RoleServer>::error(error, message.id))
     }
 }
@@ -84,17 +94,18 @@ impl Transport<RoleServer> for StdioTransport {
         loop {
             let message = tokio::select! {
                 biased;
-                Some(long) = self.too_long.recv() => {
+                Some(unread) = self.unread.recv() => {
                     // This future may be dropped at any time, and the answer must not be sent in part.
-                    tokio::spawn(self.refuse(long));
+                    tokio::spawn(self.refuse(unread));
                     continue;
                 }
                 message = self.messages.receive() => message,
             };
             if message.is_none() {
+                self.server.close();
                 // The client may be gone, or only its input closed.
-                while let Ok(long) = self.too_long.try_recv() {
-                    let _ = self.refuse(long).await;
+                while let Ok(unread) = self.unread.try_recv() {
+                    let _ = self.refuse(unread).await;
                 }
             }
             return message;

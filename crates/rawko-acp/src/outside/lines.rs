@@ -91,12 +91,10 @@ async fn next(mut incoming: Incoming) -> Option<(io::Result<String>, Incoming)> 
                 if line.is_empty() {
                     continue;
                 }
-                if line.starts_with('{') && serde_json::from_str::<serde::de::IgnoredAny>(&line).is_ok() {
-                    let is_request = match TransportFrame::parse_json(&line) {
-                        TransportFrame::Single(message) => matches!(message, RawJsonRpcMessage::Request(_)),
-                        // An answer would name no request, so the program could do nothing with it.
-                        _ => continue,
-                    };
+                // An answer to anything else would name no request, so the program could do nothing with it.
+                let frame = line.starts_with('{').then(|| TransportFrame::parse_json(&line));
+                if let Some(TransportFrame::Single(message)) = frame {
+                    let is_request = matches!(message, RawJsonRpcMessage::Request(_));
                     if !is_request || incoming.has_room(&line).await {
                         incoming.reader = Some(reader);
                         return Some((Ok(line), incoming));

@@ -58,6 +58,9 @@ pub(crate) struct PluginAddArgs {
     /// Hosts that its servers may reach, with commas between them (default: those of the installed version, else none)
     #[arg(long = "allow-net", value_name = "HOSTS", value_delimiter = ',')]
     net: Vec<String>,
+    /// Its servers reach no host, also where those of the installed version do
+    #[arg(long, conflicts_with = "net")]
+    no_net: bool,
     #[command(flatten)]
     output: OutputArgs,
 }
@@ -131,8 +134,9 @@ fn add(workspace: &Workspace, store: &PluginStore, arguments: &PluginAddArgs) ->
     let env = |name: &str| environment.var(name);
     let fetching = PluginFetch { git: git.as_deref(), env: &env };
     let prepared = store.prepare(source, arguments.folder.as_deref(), fetching).map_err(failure)?;
-    // A newer version keeps the hosts of the older one, unless others are named.
-    let net = if arguments.net.is_empty() { prepared.granted.clone() } else { arguments.net.clone() };
+    // A newer version keeps the hosts of the older one, unless others are named or none.
+    let keeps = arguments.net.is_empty() && !arguments.no_net;
+    let net = if keeps { prepared.granted.clone() } else { arguments.net.clone() };
     if !is_approved(workspace, &prepared, &net, arguments)? {
         return Ok(Exit::Untrusted);
     }

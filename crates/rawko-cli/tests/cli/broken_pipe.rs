@@ -1,7 +1,7 @@
 //! A command ends quietly when its reader goes away.
 
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
 
@@ -54,6 +54,34 @@ fn a_run_whose_events_have_no_reader_is_cancelled() {
 #[test]
 fn a_run_whose_reader_goes_while_the_model_thinks_is_cancelled() {
     check_cancelled("agent_started", &json!({"for": "developer", "delayMs": 3_600_000, "text": "Done."}));
+}
+
+/// A pipe with a name has one reader after the other.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_run_waits_for_the_next_reader_of_a_named_pipe() {
+    let place = Place::scripted(&json!([
+        {"for": "select", "decision": {"decision": "SELECT_MODE", "mode": "developer", "reason": "r"}},
+        {"for": "developer", "delayMs": 4_000, "text": "Done."},
+        {"for": "evaluate", "decision": {"decision": "COMPLETE", "reason": "done", "summary": "It is done."}},
+    ]));
+    let pipe = place.project().with_file_name("events");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut command = place.command(&["--yes", "--output", "stream-json", "think it over"]);
+    let to = pipe.clone();
+    let run = std::thread::spawn(move || {
+        let pipe = std::fs::File::options().write(true).open(to).unwrap();
+        command.stdout(pipe).output().unwrap()
+    });
+    let read_until = |last: &str| {
+        let lines = BufReader::with_capacity(1, std::fs::File::open(&pipe).unwrap()).lines();
+        lines.map(Result::unwrap).any(|line| line.contains(last))
+    };
+    assert!(read_until("agent_started"));
+    // Longer than the time between two looks.
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    assert!(read_until("session_finished"));
+    assert_eq!(run.join().unwrap().status.code(), Some(0));
 }
 
 #[cfg(target_os = "linux")]

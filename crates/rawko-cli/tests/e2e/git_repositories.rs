@@ -207,6 +207,20 @@ fn a_repository_of_the_users_inside_the_project() {
     check(theirs, &[&[Runs("mkdir -p .git/x; cp -r n/.git/* .git/x; cat armed >> .git/x/config; true")]]);
 }
 
+/// A `.git` of the user's that is no repository yet is protected like one that is.
+#[test]
+fn a_dot_git_of_the_users_that_is_no_repository() {
+    if !is_possible() {
+        return;
+    }
+    let hook = Runs(
+        "git init -q . 2>/dev/null; echo a >a; git add a; touch -d '1 hour ago' a; chmod +x .git/hooks/post-index-change; \
+         echo 'echo x >>\"$CANARY\"' >>.git/hooks/post-index-change; chmod +x .git/hooks/post-index-change; true",
+    );
+    check("mkdir -p .git/hooks", &[&[hook]]);
+    check("mkdir -p .git/hooks; printf '#!/bin/sh\n' >.git/hooks/post-index-change", &[&[hook]]);
+}
+
 #[test]
 fn two_runs_of_which_the_first_leaves_no_repository() {
     if !is_possible() {

@@ -44,6 +44,7 @@ mod logs;
 mod mcp;
 mod mcp_serve;
 mod mcp_serve_client;
+mod mcp_serve_end;
 mod mcp_serve_http;
 mod mcp_serve_tasks;
 mod memory;

@@ -14,13 +14,13 @@ use crate::trial::Trial;
 const CHECKED: &str = "test:\n\ttest -f made\n";
 
 /// A run that lasts until it is ended: its command sleeps. A later one goes well.
-fn sleeping() -> ModelServer {
+pub(crate) fn sleeping() -> ModelServer {
     let turns = [select("developer"), bash("sleep 1000"), report("did it"), complete("all done")];
     ModelServer::sequence(turns)
 }
 
 /// A server whose first session sleeps, and that session.
-fn at_work(trial: Trial) -> (Served, String) {
+pub(crate) fn at_work(trial: Trial) -> (Served, String) {
     sleeping_in(Served::start(trial))
 }
 
@@ -30,7 +30,7 @@ fn sleeping_in(mut served: Served) -> (Served, String) {
     (served, session)
 }
 
-fn has_ended(seen: &Value) -> bool {
+pub(crate) fn has_ended(seen: &Value) -> bool {
     seen["status"] == "ended"
 }
 
@@ -232,7 +232,8 @@ fn a_client_narrows_a_run_and_widens_none() {
         assert!(refused.contains("What to try: "), "{refused}");
     }
     let all = json!({"task": "Make it.", "maxIterations": 2, "agent": "developer"});
-    let (started, _) = served.call("start", &all);
+    let (started, words) = served.call("start", &all);
+    assert!(started["limits"]["maxIterations"] == 2 && !words.contains("stays"), "{words} {started}");
     let session = started["session"].as_str().unwrap().to_owned();
     let (seen, _) = served.watch_until(&session, has_ended);
     assert_eq!(seen["end"]["status"], "verified", "{seen:#}");
@@ -283,7 +284,10 @@ fn a_client_does_not_raise_the_limits_of_a_session() {
     let (code, out, err) = trial.resume_with(&["--max-iterations", "3"]);
     assert_eq!(code, Some(0), "{out}{err}");
     let mut served = Served::start(trial);
-    served.call("continue", &json!({"session": session, "task": "Look.", "maxIterations": 9}));
+    let more = json!({"session": session, "task": "Look.", "maxIterations": 9});
+    let (continued, words) = served.call("continue", &more);
+    assert_eq!(continued["limits"]["maxIterations"], 3, "{continued}");
+    assert!(words.contains("`maxIterations` stays 3: a client cannot raise"), "{words}");
     served.watch_until(&session, has_ended);
     let (seen, _) = served.call("watch", &json!({"session": session, "detail": "full"}));
     let events = seen["events"].as_array().unwrap();
@@ -300,7 +304,8 @@ fn an_interrupted_session_goes_on_with_its_own_limits_or_lower_ones() {
         let (served, session) = sleeping_in(first);
         let (_, trial) = served.leave();
         let mut served = Served::start_with(trial, &["--max-iterations", "20"], &json!({}));
-        served.call("continue", &asked);
+        let (resumed, _) = served.call("continue", &asked);
+        assert_eq!(resumed["limits"]["maxIterations"].to_string(), expected, "{resumed}");
         served.watch_until(&session, has_ended);
         let (seen, _) = served.call("watch", &json!({"session": session, "after": 0, "detail": "full"}));
         // Decisions are made with the limits of their time.
@@ -317,7 +322,7 @@ fn an_interrupted_session_goes_on_with_its_own_limits_or_lower_ones() {
 
 /// The client is gone, in whatever way: the session is interrupted, nothing of it runs, and a resume ends it.
 #[track_caller]
-fn check_resumable(trial: &Trial, session: &str, said: &Said) {
+pub(crate) fn check_resumable(trial: &Trial, session: &str, said: &Said) {
     assert!(said.err.contains(&format!("to go on with it: rawko resume {session}")), "{}", said.err);
     assert!(nothing_is_left(trial), "something outlived the server");
     assert_eq!(status_of(trial, session), SessionStatus::Unfinished);
@@ -421,6 +426,15 @@ fn garbage_changes_nothing() {
     let unnamed =
         served.messages().into_iter().filter(|message| message.get("id").is_none_or(Value::is_null));
     assert!(unnamed.filter(|message| message["error"].to_string().contains("4 MiB")).count() == 1);
+    let unread: Vec<Value> =
+        served.messages().into_iter().filter(|message| message["error"]["code"] == -32700).collect();
+    assert_eq!(unread.len(), 3, "{unread:?}");
+    let deep = format!("{}{}", "[".repeat(200), "]".repeat(200));
+    for (id, params) in [(701, "Infinity"), (702, deep.as_str())] {
+        served.say(&format!(r#"{{"jsonrpc": "2.0", "id": {id}, "method": "ping", "params": {params}}}"#));
+        let answer = served.answer(id);
+        assert_eq!(answer["error"]["code"], -32700, "{answer}");
+    }
     let whole = served.refused("start", &json!({"task": "y".repeat(3 * 1024 * 1024)}));
     assert!(whole.contains("the task is longer than 256 KiB"), "{whole}");
     let unknown = served.ask("tools/call", &json!({"name": "rm", "arguments": {}}));

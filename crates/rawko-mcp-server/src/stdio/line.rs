@@ -1,4 +1,5 @@
-//! Lines of a bounded length. A longer one is passed over without being kept, and only who asked is remembered.
+//! Lines of a bounded length that are JSON. Of others, only who asked is remembered: a longer one is passed over without
+//! being kept.
 
 use std::io;
 use std::pin::Pin;
@@ -8,14 +9,23 @@ use rmcp::model::RequestId;
 use tokio::io::{AsyncBufRead as _, AsyncRead, BufReader, ReadBuf};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// A message that was too long.
+/// A message that is not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct LongMessage {
+pub(super) struct UnreadMessage {
     /// The id of the request; absent where there is none, or it cannot be read.
     pub(super) id: Option<RequestId>,
+    pub(super) why: WhyUnread,
 }
 
-/// Gives the lines of `input` that are no longer than the limit.
+/// Why a message is not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum WhyUnread {
+    TooLong,
+    /// What a parser of JSON says of it.
+    NotJson(String),
+}
+
+/// Gives the lines of `input` that are JSON and no longer than the limit.
 pub(super) struct BoundedLines<R> {
     input: BufReader<R>,
     longest: usize,
@@ -24,15 +34,15 @@ pub(super) struct BoundedLines<R> {
     given: Option<usize>,
     /// What is known of the line, if it is too long.
     passed_over: Option<RequestScan>,
-    too_long: UnboundedSender<LongMessage>,
+    unread: UnboundedSender<UnreadMessage>,
 }
 
 impl<R: AsyncRead> BoundedLines<R> {
-    /// The lines, and the messages that are too long.
-    pub(super) fn new(input: R, longest: usize) -> (Self, UnboundedReceiver<LongMessage>) {
-        let (too_long, refused) = unbounded_channel();
+    /// The lines, and the messages that are no such lines.
+    pub(super) fn new(input: R, longest: usize) -> (Self, UnboundedReceiver<UnreadMessage>) {
+        let (unread, refused) = unbounded_channel();
         let input = BufReader::new(input);
-        (Self { input, longest, line: Vec::new(), given: None, passed_over: None, too_long }, refused)
+        (Self { input, longest, line: Vec::new(), given: None, passed_over: None, unread }, refused)
     }
 
     /// Takes the next bytes of a line, and whether it ends with them.
@@ -52,10 +62,22 @@ impl<R: AsyncRead> BoundedLines<R> {
             return;
         }
         match self.passed_over.take() {
-            // The receiver is gone only where nothing is read any more.
-            Some(scan) => drop(self.too_long.send(LongMessage { id: scan.id() })),
-            None => self.given = Some(0),
+            Some(scan) => self.refuse(scan, WhyUnread::TooLong),
+            None => match not_json(&self.line) {
+                Some(why) => {
+                    let mut scan = RequestScan::default();
+                    scan.read(&self.line);
+                    self.line.clear();
+                    self.refuse(scan, WhyUnread::NotJson(why));
+                }
+                None => self.given = Some(0),
+            },
         }
+    }
+
+    fn refuse(&self, scan: RequestScan, why: WhyUnread) {
+        // The receiver is gone only where nothing is read any more.
+        let _ = self.unread.send(UnreadMessage { id: scan.id(), why });
     }
 }
 
@@ -91,6 +113,16 @@ impl<R: AsyncRead + Unpin> AsyncRead for BoundedLines<R> {
             this.take(&bytes, newline.is_some());
         }
     }
+}
+
+/// Why a line is no JSON. An empty one is nothing, which is no mistake.
+fn not_json(line: &[u8]) -> Option<String> {
+    let line = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+    if line.trim_ascii().is_empty() {
+        return None;
+    }
+    // As a value: what is only skipped may be nested deeper, or hold numbers that nobody can take.
+    serde_json::from_slice::<serde_json::Value>(line).err().map(|error| error.to_string())
 }
 
 /// Reads the id of a JSON-RPC request as its bytes pass, wherever it stands in the message.
@@ -198,14 +230,34 @@ mod tests {
     #[tokio::test]
     async fn a_long_line_is_passed_over_and_the_next_ones_are_given() {
         let long = format!("{{\"method\":\"m\",\"id\":3,\"x\":\"{}\"}}\n", "y".repeat(50_000));
-        let just = format!("{}\n", "z".repeat(99));
+        let just = format!("\"{}\"\n", "z".repeat(97));
         let input = format!("{{\"id\":1}}\n{long}{just}\n{long}no end");
         let (mut lines, mut refused) = BoundedLines::new(input.as_bytes(), 100);
         let mut out = String::new();
         lines.read_to_string(&mut out).await.unwrap();
         assert_eq!(out, format!("{{\"id\":1}}\n{just}\n"));
         for _ in 0..2 {
-            assert_eq!(refused.try_recv().unwrap().id, Some(RequestId::Number(3)));
+            let message = refused.try_recv().unwrap();
+            assert_eq!((message.id, message.why), (Some(RequestId::Number(3)), WhyUnread::TooLong));
+        }
+        assert!(refused.try_recv().is_err());
+    }
+
+    #[tokio::test]
+    async fn a_line_that_is_no_json_is_refused_and_json_of_any_kind_is_given() {
+        let request = |params: &str| format!("{{\"id\":3,\"method\":\"m\",\"params\":{params}}}\n");
+        let deep = request(&format!("{}{}", "[".repeat(200), "]".repeat(200)));
+        let given = ["7\n", "\n", " \r\n", "\u{feff}{\"id\":1}\r\n", &request("[[1e300]]")].concat();
+        let bad = [&*deep, &request("Infinity"), &request("1e999"), &request("\"\\ud800\""), "{bad json\n"];
+        let input = format!("{}{given}", bad.concat());
+        let (mut lines, mut refused) = BoundedLines::new(input.as_bytes(), 1_000);
+        let mut out = String::new();
+        lines.read_to_string(&mut out).await.unwrap();
+        assert_eq!(out, given);
+        for (line, id) in bad.iter().zip([3, 3, 3, 3, 0]) {
+            let message = refused.try_recv().unwrap();
+            assert_eq!(message.id, Some(RequestId::Number(id)).filter(|_| id > 0), "{line}");
+            assert!(matches!(message.why, WhyUnread::NotJson(_)), "{line}");
         }
         assert!(refused.try_recv().is_err());
     }

@@ -2,7 +2,8 @@
 //! It has no say in the checks: all of the project's run, no matter who asks for the task (ADR 100).
 
 use rawko::config::{Config, Overrides, PlainNumber, TimeLimit};
-use rawko::{Rawko, Run};
+use rawko::{Error, Rawko, Run, RunEvent};
+use rawko_core::setup::RunLimits;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -14,7 +15,7 @@ use crate::server::RawkoServer;
 const LONGEST_TASK: usize = 256 * 1024;
 
 /// The terms of a run.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct RunTerms {
     agent: Option<String>,
     max_iterations: Option<u32>,
@@ -53,13 +54,7 @@ pub(super) async fn start(server: &RawkoServer, asked: StartArguments) -> Result
     let StartArguments { task, agent, max_iterations, max_tokens, max_cost_usd, timeout } = asked;
     check_length(&task)?;
     let terms = RunTerms { agent, max_iterations, max_tokens, max_cost_usd, timeout };
-    let run = server
-        .blocking(move |server| {
-            let rawko = opened(server, &terms)?;
-            rawko.run(&task).map_err(|error| server.project.words(error))
-        })
-        .await?;
-    begun(server, run, "started").await
+    begun(server, terms, "started", move |rawko| rawko.run(&task)).await
 }
 
 /// Gives a session its next task, or goes on with the one that it has.
@@ -77,17 +72,11 @@ pub(super) async fn continue_session(
     }
     let terms = RunTerms { agent, max_iterations, max_tokens, max_cost_usd, timeout };
     let word = if task.is_some() { "continued" } else { "resumed" };
-    let run = server
-        .blocking(move |server| {
-            let rawko = opened(server, &terms)?;
-            let run = match &task {
-                Some(task) => rawko.continue_session(session.as_deref(), task),
-                None => rawko.resume(session.as_deref()),
-            };
-            run.map_err(|error| server.project.words(error))
-        })
-        .await?;
-    begun(server, run, word).await
+    begun(server, terms, word, move |rawko| match &task {
+        Some(task) => rawko.continue_session(session.as_deref(), task),
+        None => rawko.resume(session.as_deref()),
+    })
+    .await
 }
 
 fn check_length(task: &str) -> Result<(), ToolProblem> {
@@ -100,14 +89,65 @@ fn check_length(task: &str) -> Result<(), ToolProblem> {
     ))
 }
 
-async fn begun(server: &RawkoServer, mut run: Run, word: &str) -> Result<DoneAnswer, ToolProblem> {
+/// Begins the run that `prepare` makes of the project with these terms.
+async fn begun(
+    server: &RawkoServer,
+    terms: RunTerms,
+    word: &str,
+    prepare: impl FnOnce(&Rawko) -> Result<Run, Error> + Send + 'static,
+) -> Result<DoneAnswer, ToolProblem> {
+    // A client that has seen the end of a session may go on at once.
+    tokio::select! {
+        () = server.runs.settled() => {}
+        () = server.closed() => {}
+    }
+    let asked = terms.clone();
+    let mut run = server
+        .blocking(move |server| {
+            prepare(&opened(server, &asked)?).map_err(|error| server.project.words(error))
+        })
+        .await?;
     let session = run.session_id().to_owned();
     let mut events = run.events();
     server.runs.begin(run)?;
     // Then its beginning is in the journal, and who watches it sees this task and not the one before.
-    let _ = events.next().await;
-    let text = format!("{word}: session {session}. Follow it: watch {{\"session\": \"{session}\"}}");
-    Ok(DoneAnswer::new(text, json!({"session": session, "status": "running"})))
+    let first = events.next().await;
+    let mut text = format!("{word}: session {session}. Follow it: watch {{\"session\": \"{session}\"}}");
+    let mut value = json!({"session": session, "status": "running"});
+    if let Some(RunEvent::SessionStarted { limits: Some(limits), .. }) = first {
+        for limit in kept(&terms, &limits) {
+            text.push_str(&format!("\n{limit}: a client cannot raise a limit of the session"));
+        }
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("limits".to_owned(), json!(limits));
+        }
+    }
+    Ok(DoneAnswer::new(text, value))
+}
+
+/// The limits of the session that stay where they are, because the client wanted them higher.
+fn kept(terms: &RunTerms, limits: &RunLimits) -> Vec<String> {
+    let mut kept = Vec::new();
+    if terms.max_iterations.is_some_and(|wanted| wanted > limits.max_iterations) {
+        kept.push(format!("`maxIterations` stays {}", limits.max_iterations));
+    }
+    if let (Some(wanted), Some(most)) = (terms.max_tokens, limits.max_tokens)
+        && u64::from(wanted) > most
+    {
+        kept.push(format!("`maxTokens` stays {most}"));
+    }
+    if let (Some(wanted), Some(most)) = (terms.max_cost_usd, limits.max_cost_usd)
+        && wanted > most
+    {
+        kept.push(format!("`maxCostUsd` stays {most}"));
+    }
+    let wanted = terms.timeout.as_deref().and_then(|text| TimeLimit::parse(text, PlainNumber::Seconds).ok());
+    if let (Some(wanted), Some(most)) = (wanted.and_then(TimeLimit::as_ms), limits.max_duration_ms)
+        && wanted > most
+    {
+        kept.push(format!("`timeout` stays {} seconds", as_f64(most) / 1000.0));
+    }
+    kept
 }
 
 /// The project with these terms.
@@ -214,5 +254,36 @@ mod tests {
             Err("`timeout` is more than the user allows"),
         );
         check(RunTerms { timeout: Some("soon".to_owned()), ..none() }, Err("like 90s"));
+    }
+
+    #[test]
+    fn a_limit_that_stays_below_what_was_wanted_is_named() {
+        let limits = RunLimits {
+            max_iterations: 3,
+            max_tokens: Some(100),
+            max_cost_usd: Some(0.5),
+            max_duration_ms: Some(90_000),
+            ..RunLimits::default()
+        };
+        let wanted = |iterations, tokens, cost, timeout: &str| RunTerms {
+            agent: None,
+            max_iterations: Some(iterations),
+            max_tokens: Some(tokens),
+            max_cost_usd: Some(cost),
+            timeout: Some(timeout.to_owned()),
+        };
+        let all = [
+            "`maxIterations` stays 3",
+            "`maxTokens` stays 100",
+            "`maxCostUsd` stays 0.5",
+            "`timeout` stays 90 seconds",
+        ];
+        assert_eq!(kept(&wanted(4, 101, 0.6, "2m"), &limits), all);
+        assert_eq!(kept(&wanted(3, 100, 0.5, "90s"), &limits), [""; 0]);
+        assert_eq!(kept(&RunTerms::default(), &limits), [""; 0]);
+        assert_eq!(
+            kept(&wanted(3, 9_999, 9.0, "9h"), &RunLimits { max_iterations: 3, ..RunLimits::default() }),
+            [""; 0]
+        );
     }
 }

@@ -52,11 +52,14 @@ pub(super) async fn watch(
     let mut after = asked.after;
     loop {
         let look = look(server, &session, after, asked.detail).await?;
-        if look.is_news() || begun.elapsed() >= wait {
+        if look.is_news() || begun.elapsed() >= wait || server.is_closing() {
             return Ok(ToolAnswer::Done(done(server, &look)));
         }
         after = Some(look.cursor);
-        tokio::time::sleep(LOOK).await;
+        tokio::select! {
+            () = tokio::time::sleep(LOOK) => {}
+            () = server.closed() => {}
+        }
     }
 }
 

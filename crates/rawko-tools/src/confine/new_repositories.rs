@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use super::absent::missing_in;
 use super::disarm::{self, Checked, TimeWindow, seconds, text_in};
 use super::every_folder::{ListedFolder, each_folder};
-use super::git::ProjectRepository;
+use super::git::{DECIDING, ProjectRepository};
 use super::survey::{MAX_ENTRIES, MAX_FIRST};
 use crate::access::is_repository;
 use crate::file_stamp::FileId;
@@ -185,7 +185,8 @@ impl NewRepositories {
         }
         let Ok(found) = rustix::fs::lstat(path) else { return false };
         let is_folder = FileType::from_raw_mode(found.st_mode) == FileType::Directory;
-        (!is_folder || is_repository(|name| path.join(name).symlink_metadata().is_ok()))
+        let is_dot_git = path.file_name().is_some_and(|name| name == ".git");
+        (!is_folder || is_dot_git || is_repository(|name| path.join(name).symlink_metadata().is_ok()))
             && !known.theirs.contains_key(&(found.st_dev, found.st_ino))
     }
 
@@ -257,7 +258,11 @@ fn note(listed: &ListedFolder<'_>, theirs: &mut BTreeMap<FileId, Theirs>) {
     if is_listed_repository(listed)
         && let Ok(identity) = identity_of(listed.folder)
     {
-        let missing = missing_in(listed.folder).into_iter().map(str::to_owned).collect();
+        let missing: Vec<String> = missing_in(listed.folder).into_iter().map(str::to_owned).collect();
+        // A `.git` without anything that git obeys is as good as none: what a `git init` of a command makes there stays.
+        if missing.len() == DECIDING.len() && !is_opened_repository(listed.folder) {
+            return;
+        }
         theirs.insert(identity, Theirs { path: listed.path.to_owned(), missing });
     }
 }
@@ -363,11 +368,16 @@ impl KnownRepositories {
         if self.is_theirs(&identity, &listed.path.join(".git")) {
             return;
         }
+        let is_commands = when <= window.until && (!self.is_partial || when >= window.since);
         match leads(bases, listed) {
             Leads::Inside(folder, path) if is_opened_repository(&folder) => {
                 self.settle_repository(bases, &folder, &path, window);
             }
-            Leads::Outside if when <= window.until && (!self.is_partial || when >= window.since) => {
+            // `git init` follows a link to what is no repository yet, and obeys what is there.
+            Leads::Inside(..) if is_commands && listed.kind_of(".git") == Some(FileType::Symlink) => {
+                let _ = remove(listed.folder, OsStr::new(".git"));
+            }
+            Leads::Outside if is_commands => {
                 let _ = remove(listed.folder, OsStr::new(".git"));
             }
             Leads::Inside(..) | Leads::Outside | Leads::Nowhere => {}

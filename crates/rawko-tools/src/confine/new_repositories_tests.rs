@@ -131,6 +131,15 @@ fn what_a_later_git_init_would_obey_is_removed() {
     let moved =
         "mkdir hooks; echo 'echo x >>\"$CANARY\"' >hooks/pre-commit; chmod +x hooks/pre-commit; sleep 2.1";
     check_init(moved, "mkdir .git; mv hooks .git/");
+    let linked = hook.replace(".git/", "x/");
+    check_init("echo a >a", &format!("{linked}; ln -s x .git"));
+    check_init("mkdir -p x/hooks .git", &format!("rmdir .git; {linked}; ln -s x .git"));
+}
+
+#[test]
+fn an_empty_dot_git_is_none_of_the_users() {
+    let works = "git config remote.origin.url | grep -q /r.git";
+    check_honest("mkdir .git", "git init -q; git remote add origin /r.git", works);
 }
 
 #[test]

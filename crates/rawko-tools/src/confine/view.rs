@@ -353,7 +353,9 @@ impl PlanBuilder<'_> {
                 steps.extend(target.map(ViewStep::Protect));
                 continue;
             }
-            if of_git(path) && path.parent() == Some(root) {
+            let is_own = path.parent() == Some(root) && (!path.is_dir() || git::looks_bare(path));
+            if of_git(path) && is_own {
+                // The project's repository is kept by parts.
                 if path.is_file() {
                     steps.push(ViewStep::Protect(path.clone()));
                 }

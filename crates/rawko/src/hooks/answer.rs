@@ -26,6 +26,8 @@ struct HookOutput {
     stop_reason: Option<String>,
     system_message: Option<String>,
     decision: Option<String>,
+    /// Its place is in `hookSpecificOutput`. Who wrote it here meant it.
+    permission_decision: Option<String>,
     reason: Option<String>,
     hook_specific_output: Option<SpecificOutput>,
 }
@@ -102,14 +104,15 @@ fn refuses(event: HookEvent, reason: &str, reply: &mut HookReply) {
 /// It ended well and printed this.
 fn printed(event: HookEvent, name: &str, stdout: &str, reply: &mut HookReply) {
     let takes_text = matches!(event, HookEvent::UserPromptSubmit | HookEvent::SessionStart);
-    if !stdout.trim_start().starts_with('{') {
+    let is_list = stdout.trim_start().starts_with('[') && serde_json::from_str::<Value>(stdout).is_ok();
+    if !is_list && !stdout.trim_start().starts_with('{') {
         if takes_text {
             reply.add_context(stdout);
         }
         return;
     }
     match serde_json::from_str::<HookOutput>(stdout) {
-        Ok(output) => answered(event, output, reply),
+        Ok(output) => answered(event, name, output, reply),
         Err(error) => {
             // It may have been meant as a refusal.
             no_answer(event, format!("the answer of {name} cannot be read: {error}"), reply);
@@ -122,8 +125,10 @@ fn printed(event: HookEvent, name: &str, stdout: &str, reply: &mut HookReply) {
 }
 
 /// It answered with an object.
-fn answered(event: HookEvent, output: HookOutput, reply: &mut HookReply) {
-    let HookOutput { goes_on, stop_reason, system_message, decision, reason, hook_specific_output } = output;
+fn answered(event: HookEvent, name: &str, output: HookOutput, reply: &mut HookReply) {
+    let HookOutput { goes_on, stop_reason, system_message, decision, reason, hook_specific_output, .. } =
+        output;
+    let outer_decision = output.permission_decision;
     let SpecificOutput { permission_decision, permission_decision_reason, updated_input, additional_context } =
         hook_specific_output.unwrap_or_default();
     if let Some(message) = system_message {
@@ -135,6 +140,7 @@ fn answered(event: HookEvent, output: HookOutput, reply: &mut HookReply) {
     // The older form of the same comes in `decision`. A refusal in either of them counts.
     let permission_reason = permission_decision_reason.or_else(|| reason.clone()).unwrap_or_default();
     let reason = reason.unwrap_or_else(|| permission_reason.clone());
+    let permission_decision = permission_decision.or(outer_decision);
     match (permission_decision.as_deref(), decision.as_deref()) {
         (Some("deny" | "block"), _) => refuses(event, &permission_reason, reply),
         (_, Some("deny" | "block")) => refuses(event, &reason, reply),
@@ -143,7 +149,13 @@ fn answered(event: HookEvent, output: HookOutput, reply: &mut HookReply) {
                 "the hook wants a person to be asked, which rawko's hooks cannot do. {permission_reason}"
             ));
         }
-        _ => {}
+        (permission, older) => {
+            let unknown = |word: &&str| !matches!(*word, "allow" | "approve" | "ask");
+            if let Some(word) = permission.into_iter().chain(older).find(unknown) {
+                let word = truncate(word, SAID_CHARS);
+                no_answer(event, format!("the decision `{word}` of {name} is none that rawko knows"), reply);
+            }
+        }
     }
     if updated_input.is_some() && event == HookEvent::PreToolUse {
         reply.block("the hook wants other arguments for this call, which rawko's hooks cannot give it");
@@ -220,6 +232,23 @@ mod tests {
             json!({"hookSpecificOutput": {"permissionDecision": "allow", "updatedInput": {"command": "ls"}}});
         assert!(said(pre, &other).blocked.is_some(), "the call that it means is another one");
         assert!(said(pre, &json!({"decision": 7})).blocked.is_some(), "it may be a refusal");
+    }
+
+    #[test]
+    fn a_decision_in_other_words_is_no_yes() {
+        for word in ["Deny", "deny ", "defer", "no"] {
+            let inside = json!({"hookSpecificOutput": {"permissionDecision": word}});
+            for answer in [json!({"decision": word}), json!({"permissionDecision": word}), inside] {
+                let reply = said(HookEvent::PreToolUse, &answer);
+                assert!(reply.blocked.is_some() && reply.warnings[0].contains(word), "{answer}");
+                let reply = said(HookEvent::PostToolUse, &answer);
+                assert_eq!((reply.blocked, reply.warnings.len()), (None, 1), "{answer}");
+            }
+        }
+        assert!(said(HookEvent::PreToolUse, &json!({"permissionDecision": "deny"})).blocked.is_some());
+        assert!(said(HookEvent::PreToolUse, &json!([{"decision": "block"}])).blocked.is_some());
+        let log = ended(HookEnd::Exited(0), "[info] fine\n", "");
+        assert!(read(HookEvent::PreToolUse, "h", &log).is_empty(), "a line of a log is no answer");
     }
 
     #[test]

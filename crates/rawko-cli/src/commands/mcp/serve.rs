@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use rawko::journal::JournalError;
 use rawko_mcp_server::{HttpServerOptions, McpToken, RawkoServer, ServedProject, ToolProblem};
 
 use crate::config_args::ConfigArgs;
@@ -57,11 +58,20 @@ pub(super) fn serve(workspace: &Workspace, arguments: &McpServeArgs) -> Result<E
     });
     block_on(async {
         let mut signals = StopSignals::listen()?;
-        let served = tokio::select! {
-            served = answers(&server, &console, arguments.http.zip(token)) => served,
-            _ = signals.next() => Ok(()),
+        let serving = async {
+            let served = tokio::select! {
+                served = answers(&server, &console, arguments.http.zip(token)) => served,
+                _ = signals.next() => Ok(()),
+            };
+            server.close();
+            served
         };
-        let left = server.end().await;
+        // Beside the last answers: no call keeps the runs of a client that is gone at work.
+        let ending = async {
+            server.closed().await;
+            server.end().await
+        };
+        let (served, left) = tokio::join!(serving, ending);
         for session in left {
             let session = clean_line(&session);
             let text =
@@ -156,6 +166,10 @@ fn in_words(console: &Console, error: rawko::Error) -> ToolProblem {
         rawko::Error::EmptyTask => Some("say in `task` what to do".to_owned()),
         rawko::Error::Busy { .. } => Some(
             "one run at a time works in a project: follow it with `watch`, end it with `steer` and `cancel`, or wait for its end"
+                .to_owned(),
+        ),
+        rawko::Error::Journal(JournalError::Locked { .. }) => Some(
+            "follow the session with `watch` and end it with `steer` and `cancel`, or wait for the end of its last hooks"
                 .to_owned(),
         ),
         rawko::Error::Untrusted { .. } => Some(

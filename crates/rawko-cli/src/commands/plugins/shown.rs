@@ -6,7 +6,7 @@ use rawko::config::{LoadedServer, Plugin, PluginForm};
 use rawko::plugins::{InstalledPlugin, PluginError, PluginState};
 use serde_json::{Map, Value, json};
 
-use crate::output::{Paint, Rows, clean, clean_line, counted, shortened};
+use crate::output::{Paint, Rows, clean, clean_line, counted, escaped, shortened};
 
 /// Said where none is installed.
 pub(super) const NONE: &str = "No plug-in is installed. To add one: rawko plugins add PATH|GIT-URL\n";
@@ -224,6 +224,8 @@ fn server(name: &str, loaded: &LoadedServer) -> String {
     line
 }
 
+/// Nothing of the value is left out: a person approves it, and a line break begins another command.
 fn row(text: &mut String, paint: Paint, name: &str, value: &str) {
-    let _ = writeln!(text, "  {} {}", paint.faint(&format!("{name:<12}")), clean_line(value));
+    let value = escaped(value).replace('\n', "\\n").replace('\t', "\\t");
+    let _ = writeln!(text, "  {} {value}", paint.faint(&format!("{name:<12}")));
 }
