@@ -38,9 +38,9 @@ TOML
 
 cd "$work/program"
 export CARGO_TARGET_DIR="${CARGO_TARGET_DIR:-$repository/target}"
-# Kept for the next time, apart from the workspace's: its profile is another.
-cargo build --quiet --target-dir "$CARGO_TARGET_DIR/sdk-core"
-"$CARGO_TARGET_DIR/sdk-core/debug/sdk-core" "$work/project"
+# What is compiled the same for the workspace is not compiled again.
+cargo build --quiet
+"$CARGO_TARGET_DIR/debug/sdk-core" "$work/project"
 [ "$(cat "$work/project/greeting.txt")" = hello ]
 count=$(cargo tree --package rawko --edges normal --prefix none | sed 's/ (\*)//' | sort -u | wc -l)
 echo "$count crates, rawko's own among them"
