@@ -149,7 +149,7 @@ fn narrate(
     let work = async move {
         let mut frames = tokio::time::interval(FRAME);
         frames.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-        let looks_on = stop_if_gone.is_some() && !readers_come_and_go();
+        let looks_on = stop_if_gone.is_some() && !output_has_name();
         let mut looks = tokio::time::interval(LOOK);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
         let animated = reporter.is_animated();
@@ -210,8 +210,9 @@ fn narrate(
     Ok((sender, handle))
 }
 
-/// Whether standard output is a pipe with a name, which another program may open when the last one has read enough.
-fn readers_come_and_go() -> bool {
+/// Whether standard output can be opened by its name: a file, or a pipe that a second program may read after the first. There,
+/// that nobody reads now says nothing.
+fn output_has_name() -> bool {
     std::fs::read_link("/proc/self/fd/1").is_ok_and(|place| place.is_absolute())
 }
 

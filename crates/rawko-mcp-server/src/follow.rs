@@ -29,7 +29,7 @@ const EVENT_BYTES: usize = 8 * 1024;
 /// Bytes of a call that a question shows whole. With the events and the end it fits into an answer.
 const CALL_BYTES: usize = 10 * 1024;
 
-/// How much of the events is told.
+/// How much of the events is shown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Detail {

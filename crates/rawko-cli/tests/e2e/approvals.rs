@@ -12,7 +12,7 @@ use crate::trial::{Ended, Running, Trial};
 const COMMAND: &str = "echo made >> made";
 
 /// A user who is asked, and whose agents may only run `cat`.
-fn asking(trial: Trial) -> Trial {
+pub(crate) fn asking(trial: Trial) -> Trial {
     trial
         .user_config("/permissions/ask", json!(["commands", "paths"]))
         .user_config("/permissions/run", json!(["cat"]))

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, ModelServer};
 
 use crate::answers::{bash, complete, developer, report, select};
+use crate::approvals::asking;
 use crate::mcp_serve_client::Served;
 use crate::signals::{nothing_is_left, sleepers};
 use crate::support::Said;
@@ -118,9 +119,7 @@ fn the_run_of_another_terminal_is_watched_and_cancelled() {
 
 #[test]
 fn a_call_that_waits_is_answered_once_and_by_its_name() {
-    let trial = Trial::new(developer([bash("echo made >> made")]))
-        .user_config("/permissions/ask", json!(["commands", "paths"]))
-        .user_config("/permissions/run", json!(["cat"]));
+    let trial = asking(Trial::new(developer([bash("echo made >> made")])));
     let mut served = Served::start(trial);
     let session = served.begin("Make it.");
     let (seen, _) = served.watch_until(&session, |seen| seen.get("question").is_some());
@@ -150,9 +149,7 @@ fn a_call_that_a_client_does_not_see_whole_is_not_allowed_by_it() {
     let marked = "echo a\u{202e}b > made";
     let whole = format!("echo {} > made", "x".repeat(9_000));
     for (command, is_seen) in [(hidden.as_str(), false), (marked, false), (whole.as_str(), true)] {
-        let trial = Trial::new(developer([bash(command)]))
-            .user_config("/permissions/ask", json!(["commands", "paths"]))
-            .user_config("/permissions/run", json!(["cat"]));
+        let trial = asking(Trial::new(developer([bash(command)])));
         let mut served = Served::start(trial);
         let session = served.begin("Make it.");
         let (seen, _) = served.watch_until(&session, |seen| seen.get("question").is_some());

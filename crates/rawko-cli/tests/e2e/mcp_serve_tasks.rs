@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use testkit::ModelServer;
 
 use crate::answers::{bash, complete, developer, report, select};
+use crate::approvals::asking;
 use crate::mcp_serve_client::Served;
 use crate::trial::Trial;
 
@@ -36,12 +37,6 @@ fn poll_until(served: &mut Served, task: &str, status: &str) -> Value {
     panic!("the task never was {status}");
 }
 
-fn asking() -> Trial {
-    Trial::new(developer([bash("echo made >> made")]))
-        .user_config("/permissions/ask", json!(["commands", "paths"]))
-        .user_config("/permissions/run", json!(["cat"]))
-}
-
 #[test]
 fn a_watched_session_is_a_task_that_ends_with_it() {
     let trial = Trial::new(developer([bash("touch made")]));
@@ -63,7 +58,11 @@ fn a_watched_session_is_a_task_that_ends_with_it() {
 
 #[test]
 fn the_clients_user_answers_for_a_call_that_waits() {
-    let mut served = Served::start_with(asking(), &[], &capabilities(json!({"elicitation": {}})));
+    let mut served = Served::start_with(
+        asking(Trial::new(developer([bash("echo made >> made")]))),
+        &[],
+        &capabilities(json!({"elicitation": {}})),
+    );
     let session = served.begin("Make it.");
     let task = watch(&mut served, &session);
     let waiting = poll_until(&mut served, &task, "input_required");
@@ -79,7 +78,11 @@ fn the_clients_user_answers_for_a_call_that_waits() {
 
 #[test]
 fn a_client_that_cannot_ask_its_user_gets_the_question() {
-    let mut served = Served::start_with(asking(), &[], &capabilities(json!({})));
+    let mut served = Served::start_with(
+        asking(Trial::new(developer([bash("echo made >> made")]))),
+        &[],
+        &capabilities(json!({})),
+    );
     let session = served.begin("Make it.");
     let task = watch(&mut served, &session);
     let done = poll_until(&mut served, &task, "completed");
@@ -95,9 +98,7 @@ fn a_client_that_cannot_ask_its_user_gets_the_question() {
 #[test]
 fn the_clients_user_is_not_asked_for_a_call_that_is_not_shown_whole() {
     let hidden = format!("echo {} > made", "x".repeat(11_000));
-    let trial = Trial::new(developer([bash(&hidden)]))
-        .user_config("/permissions/ask", json!(["commands", "paths"]))
-        .user_config("/permissions/run", json!(["cat"]));
+    let trial = asking(Trial::new(developer([bash(&hidden)])));
     let mut served = Served::start_with(trial, &[], &capabilities(json!({"elicitation": {}})));
     let session = served.begin("Make it.");
     let task = watch(&mut served, &session);

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, ModelServer};
 
 use crate::answers::{bash, developer};
+use crate::approvals::asking;
 use crate::trial::{CANARY, Trial};
 
 /// A command that appends its input to a file.
@@ -101,9 +102,7 @@ fn a_long_wait_is_notified() {
 fn a_question_is_notified() {
     let trial = Trial::new(developer([bash("echo made >> made")]));
     let (command, file) = noting(&trial);
-    let running = trial
-        .user_config("/permissions/ask", json!(["commands", "paths"]))
-        .user_config("/permissions/run", json!(["cat"]))
+    let running = asking(trial)
         .user_config("/notify", json!([{"on": ["question"], "command": command}]))
         .start("Make it.");
     running.wait_until("the notification", || file.metadata().is_ok_and(|file| file.len() > 0));
