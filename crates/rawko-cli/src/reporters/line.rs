@@ -1,7 +1,7 @@
 //! Styled lines: text in pieces, each with a tone, and how lines are wrapped and cut to a width. Nothing here knows
 //! what is shown.
 
-use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::output::Paint;
 
@@ -164,19 +164,21 @@ impl StyledLine {
                     line = line.and(tone, text);
                     continue;
                 }
-                let mut part = String::new();
-                for c in text.chars() {
-                    let width = c.width().unwrap_or(0);
-                    if used + width > columns && used > indent {
-                        line = line.and(tone, std::mem::take(&mut part));
-                        lines.push(std::mem::take(&mut line));
-                        line = Self::plain(margin.clone());
+                let mut rest = text.as_str();
+                while !rest.is_empty() {
+                    let fitting = beginning(rest, columns.saturating_sub(used));
+                    if fitting.is_empty() && used > indent {
+                        lines.push(std::mem::replace(&mut line, Self::plain(margin.clone())));
                         used = indent;
+                        continue;
                     }
-                    used += width;
-                    part.push(c);
+                    // A character that is wider than a whole line stands alone.
+                    let end = rest.chars().next().map_or(0, char::len_utf8).max(fitting.len());
+                    let (part, others) = rest.split_at(end);
+                    used += part.width();
+                    line = line.and(tone, part);
+                    rest = others;
                 }
-                line = line.and(tone, part);
             }
         }
         lines.push(line);
@@ -210,17 +212,12 @@ impl StyledLine {
         }
         let mut used = 0;
         let mut cut: Vec<(Tone, String)> = Vec::new();
-        'all: for (tone, text) in &self.spans {
-            cut.push((*tone, String::new()));
-            for c in text.chars() {
-                let width = c.width().unwrap_or(0);
-                if used + width + 1 > columns {
-                    break 'all;
-                }
-                used += width;
-                if let Some((_, piece)) = cut.last_mut() {
-                    piece.push(c);
-                }
+        for (tone, text) in &self.spans {
+            let fitting = beginning(text, columns.saturating_sub(used + 1));
+            used += fitting.width();
+            cut.push((*tone, fitting.to_owned()));
+            if fitting.len() < text.len() {
+                break;
             }
         }
         if let Some((_, piece)) = cut.last_mut() {
@@ -240,6 +237,16 @@ impl StyledLine {
         let missing = columns.saturating_sub(line.width());
         line.and(Tone::Normal, " ".repeat(missing))
     }
+}
+
+/// The longest beginning of `text` that fits into `columns`. It is measured as a whole, because a character may change the
+/// width of the one before it. Of characters without a width, no more than eight a column are looked at.
+fn beginning(text: &str, columns: usize) -> &str {
+    let ends: Vec<usize> =
+        text.char_indices().map(|(at, c)| at + c.len_utf8()).take(8 * columns.max(1)).collect();
+    let fitting = ends.partition_point(|end| text.get(..*end).is_some_and(|begin| begin.width() <= columns));
+    let end = fitting.checked_sub(1).and_then(|last| ends.get(last));
+    end.and_then(|end| text.get(..*end)).unwrap_or_default()
 }
 
 /// Pieces side by side, as many in a line as fit, with `between` between them. None is broken.
@@ -292,6 +299,8 @@ mod tests {
         assert_eq!(StyledLine::plain("averyveryverylongword").cut(10).text(), "averyvery…");
         assert_eq!(StyledLine::plain("fits").cut(4).text(), "fits");
         assert_eq!(StyledLine::plain("x").cut(0).text(), "");
+        // The selector makes the sign before it two columns wide.
+        assert_eq!(StyledLine::plain("abc®\u{fe0f}def").cut(5).text(), "abc®…");
     }
 
     #[test]
@@ -303,7 +312,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn folded_lines_fit_and_lose_nothing(text in "[ a-z日\u{301}]{0,80}", columns in 2usize..30, hanging in 0usize..9) {
+        fn folded_lines_fit_and_lose_nothing(text in "[ a-z日\u{301}®🌀\u{fe0f}\u{200d}]{0,80}", columns in 2usize..30, hanging in 0usize..9) {
             let line = StyledLine::plain(text.clone()).hanging(hanging);
             let lines = line.folded(columns);
             let fits = lines.iter().all(|line| line.width() <= columns || line.is_blank());
