@@ -65,7 +65,7 @@ fn a_timeout_without_a_unit_is_seconds() {
 #[test]
 fn time_while_a_command_runs() {
     let server = always(select("developer"), report(""), bash("echo here > begun; sleep 1000"));
-    let ended = limited(Trial::new(server).args(&["--timeout", "700ms"]), &["time is up"]);
+    let ended = limited(Trial::new(server).args(&["--timeout", "3s"]), &["time is up"]);
     assert!(ended.trial.project().join("begun").exists());
     assert!(crate::signals::nothing_is_left(&ended.trial), "the command outlived the run");
 }
