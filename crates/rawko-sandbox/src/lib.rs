@@ -12,6 +12,9 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+#[cfg_attr(not(any(target_os = "linux", target_os = "android")), path = "no_namespace.rs")]
+mod namespace;
+mod namespace_step;
 mod path_bytes;
 mod plan;
 pub mod seatbelt;
@@ -25,6 +28,8 @@ mod sys;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub use control::{Control, END_NOW, HelperReport, SharedNamespaces, command};
+pub use namespace::{MountNamespace, can_hold_layers, gain_mounts, may_mount};
+pub use namespace_step::NamespaceStep;
 pub use plan::{ConfinementPlan, Network, Placeholder, PlaceholderKind, ViewStep, Wall};
 #[cfg(any(target_os = "linux", target_os = "android"))]
 pub use sys::landlock_version;

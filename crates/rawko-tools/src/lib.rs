@@ -62,7 +62,9 @@ pub use process::{
     settle, settle_run, shell, take_secret_variables,
 };
 pub use program::program_outside;
-pub use rawko_sandbox::run_helper_if_asked;
+pub use rawko_sandbox::{
+    MountNamespace, NamespaceStep, can_hold_layers, gain_mounts, may_mount, run_helper_if_asked,
+};
 pub use registry::{RegistryError, ToolRegistry};
 pub use regular::{open_regular, open_regular_below, read_regular, text_of};
 pub use runner::CommandRunner;

@@ -7,7 +7,7 @@ use std::path::Path;
 /// Whether something is mounted below the folder. Where that cannot be known, it is assumed.
 pub(crate) fn are_inside(folder: &Path) -> bool {
     let Ok(folder) = std::fs::canonicalize(folder) else { return true };
-    std::fs::read("/proc/self/mountinfo").map_or(true, |mounts| inside(&mounts, &folder))
+    std::fs::read("/proc/thread-self/mountinfo").map_or(true, |mounts| inside(&mounts, &folder))
 }
 
 /// The same of the lines that Linux has for each mount.

@@ -7,12 +7,12 @@
 mod bubblewrap;
 mod init;
 mod network;
-mod place;
+pub(crate) mod place;
 mod placeholder;
 mod rights;
 mod seccomp;
 mod subreaper;
-mod view;
+pub(crate) mod view;
 mod visible;
 
 use std::ffi::OsString;

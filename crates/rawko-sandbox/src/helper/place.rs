@@ -12,7 +12,7 @@ use rustix::io::Errno;
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 
 /// Opens what is at this path. The last part may be a link, which is opened itself.
-pub(super) fn open(place: &Path) -> io::Result<OwnedFd> {
+pub(crate) fn open(place: &Path) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     openat2(CWD, place, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).map_err(|error| match error {
         Errno::LOOP => io::Error::other(
@@ -24,7 +24,7 @@ pub(super) fn open(place: &Path) -> io::Result<OwnedFd> {
 }
 
 /// The same, `None` if nothing is there.
-pub(super) fn open_if_there(place: &Path) -> io::Result<Option<OwnedFd>> {
+pub(crate) fn open_if_there(place: &Path) -> io::Result<Option<OwnedFd>> {
     match open(place) {
         Ok(opened) => Ok(Some(opened)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
@@ -35,12 +35,12 @@ pub(super) fn open_if_there(place: &Path) -> io::Result<Option<OwnedFd>> {
 }
 
 /// What kind of file it is.
-pub(super) fn kind_of(opened: &OwnedFd) -> io::Result<FileType> {
+pub(crate) fn kind_of(opened: &OwnedFd) -> io::Result<FileType> {
     Ok(FileType::from_raw_mode(fstat(opened)?.st_mode))
 }
 
 /// Opens a place for something of this kind, which is made where it is missing, with the folders around it.
-pub(super) fn open_or_make(place: &Path, kind: FileType) -> io::Result<OwnedFd> {
+pub(crate) fn open_or_make(place: &Path, kind: FileType) -> io::Result<OwnedFd> {
     if let Some(opened) = open_if_there(place)? {
         return Ok(opened);
     }
@@ -60,7 +60,7 @@ fn make(above: &OwnedFd, name: &OsStr, kind: FileType) -> io::Result<()> {
 }
 
 /// A mount of what was opened, with all mounts in it, that is not yet anywhere.
-pub(super) fn clone_tree(opened: &OwnedFd) -> io::Result<OwnedFd> {
+pub(crate) fn clone_tree(opened: &OwnedFd) -> io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
         | OpenTreeFlags::AT_RECURSIVE
@@ -69,7 +69,7 @@ pub(super) fn clone_tree(opened: &OwnedFd) -> io::Result<OwnedFd> {
 }
 
 /// Attaches a mount at a place that was opened.
-pub(super) fn attach(mount: &OwnedFd, opened: &OwnedFd) -> io::Result<()> {
+pub(crate) fn attach(mount: &OwnedFd, opened: &OwnedFd) -> io::Result<()> {
     let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
     Ok(move_mount(mount, "", opened, "", flags)?)
 }

@@ -155,7 +155,8 @@ fn hold(step: &ViewStep) -> StepResult<Option<DetachedMount>> {
             Ok(Some(held))
         }
         ViewStep::Layer { folder, changes } => {
-            let mount = during(format!("layering {}", folder.display()), layer(folder, changes))?;
+            let mount =
+                during(format!("layering {}", folder.display()), layer(folder, changes, Lasting::Volatile))?;
             Ok(Some(DetachedMount { mount, place: folder.clone() }))
         }
         ViewStep::Private { place, content } => {
@@ -182,16 +183,24 @@ fn clone_tree(place: &Path) -> StepResult<OwnedFd> {
     during(format!("opening {}", place.display()), cloned)
 }
 
-/// An overlay file system: `folder`, and the changes over it.
-fn layer(folder: &Path, changes: &Path) -> io::Result<OwnedFd> {
+/// Whether the changes of a layer are there after a power cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lasting {
+    Durable,
+    /// They end with the run.
+    Volatile,
+}
+
+/// An overlay file system: `folder`, and the changes over it. The thread's working directory is then the root.
+pub(crate) fn layer(folder: &Path, changes: &Path, lasting: Lasting) -> io::Result<OwnedFd> {
     // An overlay is made of paths, and this one names what was opened.
     fchdir(place::open(folder)?)?;
-    let made = overlay(Path::new("."), changes);
+    let made = overlay(Path::new("."), changes, lasting);
     chdir("/")?;
     made
 }
 
-fn overlay(folder: &Path, changes: &Path) -> io::Result<OwnedFd> {
+fn overlay(folder: &Path, changes: &Path, lasting: Lasting) -> io::Result<OwnedFd> {
     let (upper, work) = (changes.join("upper"), changes.join("work"));
     fs::create_dir_all(&upper)?;
     fs::create_dir_all(&work)?;
@@ -202,8 +211,10 @@ fn overlay(folder: &Path, changes: &Path) -> io::Result<OwnedFd> {
     fsconfig_set_string(context.as_fd(), "upperdir", &upper)?;
     fsconfig_set_string(context.as_fd(), "workdir", &work)?;
     fsconfig_set_flag(context.as_fd(), "userxattr")?;
-    // Without it, the end of the mount writes out all that anybody has changed on the disk.
-    fsconfig_set_flag(context.as_fd(), "volatile")?;
+    if lasting == Lasting::Volatile {
+        // Without it, the end of the mount writes out all that anybody has changed on the disk.
+        fsconfig_set_flag(context.as_fd(), "volatile")?;
+    }
     fsconfig_create(context.as_fd())?;
     let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
     Ok(fsmount(context.as_fd(), FsMountFlags::FSMOUNT_CLOEXEC, attributes)?)

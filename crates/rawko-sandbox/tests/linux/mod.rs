@@ -3,6 +3,7 @@
 mod bubblewrap;
 mod guards;
 mod landlock;
+mod namespace;
 mod trial;
 
 use std::fs;
@@ -22,6 +23,9 @@ use trial::Trial;
 const NOBODY: u32 = 65_534;
 
 pub(crate) fn main() {
+    if namespace::is_asked() {
+        return namespace::main();
+    }
     let mut arguments = Arguments::from_args();
     // A sandbox in each of many tests at once is no test of the sandbox.
     arguments.test_threads.get_or_insert(4);
@@ -50,7 +54,8 @@ pub(crate) fn main() {
     libtest_mimic::run(&arguments, tests).exit();
 }
 
-const TESTS: [(&str, fn()); 26] = [
+const TESTS: [(&str, fn()); 27] = [
+    ("threads_in_namespaces", namespace::in_a_process_of_their_own),
     ("a_plan_of_another_version_is_not_carried_out", a_plan_of_another_version_is_not_carried_out),
     ("no_step_follows_a_link", no_step_follows_a_link),
     ("no_call_of_the_x32_interface", no_call_of_the_x32_interface),
