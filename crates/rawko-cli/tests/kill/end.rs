@@ -86,6 +86,7 @@ fn answers(what: &str, records: &[rawko::journal::Record]) -> (BTreeSet<String>,
             | Event::OverrideRequested { .. }
             | Event::CancelRequested { .. }
             | Event::FinalTreeInspected { .. }
+            | Event::WorkLanded { .. }
             | Event::RanBeside { .. }
             | Event::AgentsReloaded { .. } => continue,
         };

@@ -148,6 +148,7 @@ impl RunState {
         let ledger = &mut self.ledger;
         ledger.spend.paused(paused_ms, ledger.now);
         ledger.tree.touched();
+        ledger.tree.landing = None;
         ledger.failing = FailingCalls::default();
         if outcome.limit == Some(LimitKind::Stalled) {
             ledger.detector.taken_up();

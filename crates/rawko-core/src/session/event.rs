@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::answer::EffectAnswer;
+use super::landing::Landing;
 use super::lost::Lost;
 use super::outcome::EndedTask;
 use crate::effect_id::EffectId;
@@ -111,6 +112,11 @@ pub enum Event {
         /// What is different.
         inspection: TreeInspection,
     },
+    /// After the run had ended, its work was landed, or was not.
+    WorkLanded {
+        /// What became of it.
+        landing: Landing,
+    },
     /// Other sessions run in the same folder: what they change is seen as this one's.
     RanBeside {
         /// Their ids.
@@ -147,9 +153,16 @@ impl Event {
             Self::OverrideRequested { .. } => "OverrideRequested",
             Self::CancelRequested { .. } => "CancelRequested",
             Self::FinalTreeInspected { .. } => "FinalTreeInspected",
+            Self::WorkLanded { .. } => "WorkLanded",
             Self::RanBeside { .. } => "RanBeside",
             Self::AgentsReloaded { .. } => "AgentsReloaded",
         }
+    }
+
+    /// Whether it only makes more known of an end that has come: the end comes again then.
+    #[must_use]
+    pub fn completes_end(&self) -> bool {
+        matches!(self, Self::FinalTreeInspected { .. } | Self::WorkLanded { .. })
     }
 
     /// The effect that it answers, if it answers one.
@@ -164,6 +177,7 @@ impl Event {
             | Self::OverrideRequested { .. }
             | Self::CancelRequested { .. }
             | Self::FinalTreeInspected { .. }
+            | Self::WorkLanded { .. }
             | Self::RanBeside { .. }
             | Self::AgentsReloaded { .. } => None,
         }

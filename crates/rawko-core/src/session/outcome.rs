@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::landing::Landing;
 use super::ledger::Ledger;
 use super::spend::SharedSpend;
 use super::tree::Freshness;
@@ -130,6 +131,9 @@ pub struct Outcome {
     /// Sessions that ran in the same folder meanwhile: changed files and verification may be of both.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<String>,
+    /// What became of the work, where the run had a tree of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub landing: Option<Landing>,
     /// The outside agents that worked, with the keys that they were given.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outside: Vec<OutsideUse>,
@@ -242,6 +246,7 @@ impl Outcome {
             error: None,
             earlier_tasks: Vec::new(),
             beside: Vec::new(),
+            landing: None,
             outside: Vec::new(),
         }
     }
@@ -270,6 +275,7 @@ impl Ledger {
             verification: self.tree.fresh().cloned(),
             earlier_tasks: self.carried.ended.clone(),
             beside: self.tree.beside.clone(),
+            landing: self.tree.landing.clone(),
             outside: self.outside.clone(),
             ..Outcome::bare(status, summary)
         }

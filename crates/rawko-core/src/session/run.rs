@@ -4,6 +4,7 @@
 use super::answer::{EffectAnswer, OpenEffect};
 use super::effect::{Effect, TimerPurpose};
 use super::event::Event;
+use super::landing::Landing;
 use super::ledger::Ledger;
 use super::pause::HeldAnswer;
 use super::phase::hooks::HooksPhase;
@@ -106,6 +107,7 @@ impl RunState {
             }
             Event::CancelRequested { reason: _ } => self.feed(MachineEvent::Cancel, &mut reaction),
             Event::FinalTreeInspected { inspection } => self.seen_at_the_end(inspection, &mut reaction),
+            Event::WorkLanded { landing } => self.landed(landing, &mut reaction),
             Event::RanBeside { sessions } => self.ran_beside(sessions, &mut reaction),
             Event::AgentsReloaded { agents } => {
                 self.ledger.task.set_agents(agents.keys().cloned().collect());
@@ -311,6 +313,17 @@ impl RunState {
             return;
         }
         self.ledger.tree.inspected(inspection);
+        let outcome = Box::new(self.ledger.outcome(self.ledger.task.state()));
+        reaction.effects.push(Effect::Finish { outcome });
+    }
+
+    /// The end again, now that it is known what became of the work.
+    fn landed(&mut self, landing: &Landing, reaction: &mut Reaction) {
+        if !self.ledger.task.state().is_final() {
+            reaction.ignored = true;
+            return;
+        }
+        self.ledger.tree.landing = Some(landing.clone());
         let outcome = Box::new(self.ledger.outcome(self.ledger.task.state()));
         reaction.effects.push(Effect::Finish { outcome });
     }

@@ -1,5 +1,6 @@
 //! The record of the project's tree: what was changed, what was saved, and what proves the task done.
 
+use super::landing::Landing;
 use crate::facts::{DiffStat, TreeInspection, Verification, runs_later};
 
 /// Files written by tools that are listed.
@@ -28,6 +29,8 @@ pub(super) struct TreeEvidence {
     pub(super) checkpoint_taken: u32,
     /// Sessions that run in the same folder: what they change is seen as the run's own.
     pub(super) beside: Vec<String>,
+    /// What became of the work at the end.
+    pub(super) landing: Option<Landing>,
 }
 
 /// Whether what was seen still holds.

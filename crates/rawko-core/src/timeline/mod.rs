@@ -119,7 +119,7 @@ impl Timeline {
             Event::AgentsReloaded { .. } => Some(Fact::AgentsReloaded),
             Event::RanBeside { sessions } => Some(Fact::RanBeside { sessions: sessions.clone() }),
             // It completes the outcome, which is an effect.
-            Event::FinalTreeInspected { .. } => None,
+            Event::FinalTreeInspected { .. } | Event::WorkLanded { .. } => None,
             Event::Answered { .. } if reaction.ignored => None,
             Event::Answered { effect, answer } => self.answered(*effect, answer, reaction),
         }

@@ -11,7 +11,7 @@ use rawko_core::facts::Verification;
 use rawko_core::hook::HookReply;
 use rawko_core::hosted::HostedBlock;
 use rawko_core::message::{Content, Message, ToolCall};
-use rawko_core::session::{EffectAnswer, EffectId, Event, KeptMemory, Lost, Override};
+use rawko_core::session::{EffectAnswer, EffectId, Event, KeptMemory, Landing, Lost, Override};
 use rawko_core::setup::Setup;
 use rawko_core::tool::ToolOutcome;
 
@@ -83,6 +83,17 @@ impl Redactor {
                 self.keep_clean(&mut inspection.execution_files);
                 self.keep_clean(&mut inspection.runs_later);
                 inspection.patch.iter_mut().for_each(|patch| self.mask(patch));
+            }
+            Event::WorkLanded { landing } => {
+                let Landing { written, removed, merged, left, conflicts, problem, branch: _, end: _ } =
+                    landing;
+                for names in [written, removed, merged, left] {
+                    self.clean_all(names);
+                }
+                for conflict in conflicts {
+                    self.clean(&mut conflict.path);
+                }
+                problem.iter_mut().for_each(|problem| self.clean(problem));
             }
             Event::Answered { effect: _, answer: EffectAnswer::HooksAnswered { reply } } => self.hooks(reply),
             Event::Answered { effect: _, answer: EffectAnswer::TreeInspectionFailed { message } } => {

@@ -20,7 +20,8 @@ use rawko_core::message::{Content, Image, Message, Role, StopReason, ToolCall};
 use rawko_core::request::Purpose;
 use rawko_core::session::{
     Compaction, DecisionPoint, DecisionRecord, DecisionSource, Effect, EffectAnswer, EffectId, Event,
-    KeptMemory, LimitKind, Lost, LostJob, LostWork, Note, Outcome, Override, Stamped, Status, TimerPurpose,
+    KeptMemory, Landing, LandingConflict, LandingEnd, LimitKind, Lost, LostJob, LostWork, Note, Outcome,
+    Override, Stamped, Status, TimerPurpose,
 };
 use rawko_core::setup::{AgentSetup, RunLimits, Setup, VerifySetup};
 use rawko_core::tool::{JobChanges, Refusal, SeenFile, ToolAccess, ToolOutcome};
@@ -132,6 +133,7 @@ pub(crate) fn events() -> Vec<Stamped> {
         Event::OverrideRequested { command: Override::Say { text: "use ü\n".into() }, request: None },
         Event::CancelRequested { reason: "Ctrl-C".into() },
         Event::FinalTreeInspected { inspection: inspection() },
+        Event::WorkLanded { landing: landing() },
         Event::RanBeside { sessions: vec!["20260123-094000-123-abcde".into()] },
         Event::AgentsReloaded { agents: [("developer".to_owned(), agent())].into() },
     ];
@@ -186,11 +188,25 @@ pub(crate) fn events() -> Vec<Stamped> {
             | Event::OverrideRequested { .. }
             | Event::CancelRequested { .. }
             | Event::FinalTreeInspected { .. }
+            | Event::WorkLanded { .. }
             | Event::RanBeside { .. }
             | Event::AgentsReloaded { .. } => {}
         }
     }
     (1..).zip(events).map(|(n, event)| Stamped { at: Timestamp(1_750_000_000_000 + n), event }).collect()
+}
+
+fn landing() -> Landing {
+    Landing {
+        end: LandingEnd::Landed,
+        written: vec!["a.rs".into()],
+        removed: vec!["b.rs".into()],
+        merged: vec!["a.rs".into()],
+        conflicts: vec![LandingConflict { path: "c.rs".into(), why: "both changed it".into() }],
+        left: vec!["large.bin (larger than 100 MB)".into()],
+        branch: Some("rawko/one".into()),
+        problem: Some("no room".into()),
+    }
 }
 
 fn every_outside_work() -> Vec<OutsideWork> {
@@ -329,6 +345,7 @@ pub(crate) fn step() -> StepRecord {
             error: Some(error()),
             earlier_tasks: vec![],
             beside: vec!["20260123-094000-123-abcde".into()],
+            landing: (status == Status::Verified).then(landing),
             outside: vec![OutsideUse {
                 agent: "coder".into(),
                 program: "claude-code-acp".into(),

@@ -274,6 +274,7 @@ fn changes_setup(event: &Event) -> bool {
         | Event::OverrideRequested { .. }
         | Event::CancelRequested { .. }
         | Event::RanBeside { .. }
-        | Event::FinalTreeInspected { .. } => false,
+        | Event::FinalTreeInspected { .. }
+        | Event::WorkLanded { .. } => false,
     }
 }

@@ -81,7 +81,7 @@ impl<'a> ForkReplay<'a> {
         recorded: &Record,
         mut stamped: Stamped,
     ) -> Result<(), Divergence> {
-        let is_look = matches!(stamped.event, Event::FinalTreeInspected { .. });
+        let is_look = stamped.event.completes_end();
         let is_same = |stamped: &Stamped| matches!(recorded, Record::Event(old) if **old == *stamped);
         let follows_end = !is_look && self.fork().state().is_final();
         if self.apart.is_none() && (follows_end || !is_same(&stamped)) {
