@@ -108,6 +108,17 @@ pub(super) fn list(
     Ok(TreeListing { gone, ..listing })
 }
 
+/// What is at these paths: files and links in folders that are no links.
+pub(super) fn of_paths<'a>(
+    project: &Path,
+    never: &Never,
+    paths: impl Iterator<Item = &'a TreePath>,
+) -> Result<TreeListing, CheckpointError> {
+    let mut sieve = Sieve::new(project, never)?;
+    paths.for_each(|path| sieve.take(path));
+    Ok(sieve.listing)
+}
+
 /// What is ignored. A folder that is ignored as a whole is one entry, which ends with a slash.
 pub(super) fn ignored(
     git: &GitProgram,

@@ -8,6 +8,7 @@
 //! The files of repositories inside the project are the project's (`nested`). This module does not follow links, or
 //! restore what it did not keep.
 
+mod branch;
 mod changes;
 mod diff;
 mod durable;
@@ -18,6 +19,7 @@ mod git;
 mod history;
 mod inspect;
 mod known;
+mod landing;
 mod listing;
 mod message;
 mod nested;
@@ -45,9 +47,10 @@ use std::sync::{Arc, OnceLock};
 
 use rawko_core::session::{Event, Note};
 
+use crate::isolation::path_of_tree;
 use crate::journal::{Journal, Record, read};
-use crate::worktree::tree_of_session;
 
+pub(crate) use branch::BranchCommit;
 pub use changes::{ChangedBy, Changes, OthersChange, Until};
 pub use diff::{ChangeKind, DiffDetail, DiffRange, FileChange};
 pub use error::CheckpointError;
@@ -56,7 +59,8 @@ use history::History;
 use known::TreeCache;
 use listing::TreePath;
 use place::UserFolders;
-pub(crate) use place::foreign_repository;
+pub use place::toplevel;
+pub(crate) use place::{foreign_repository, owns_repository, work_tree};
 pub use rewind::{Execute, Extent, LeftAlone, More, Rewound};
 use store::{Store, TreeToKeep};
 pub(crate) use trees::{Fate, Fault, GitFolders, Trees, Version};
@@ -138,8 +142,8 @@ impl Checkpoints {
     #[must_use]
     pub fn of_journal(project: &Path, path: &Path, journal: &Journal) -> Self {
         let directory = path.parent().unwrap_or(Path::new("."));
-        // The files that it changed are where it worked. If that tree is gone, nothing of it is looked for here.
-        let tree = tree_of_session(project, journal).unwrap_or_default();
+        // The files that it changed are where it worked.
+        let tree = path_of_tree(project, directory);
         let project = tree.as_deref().unwrap_or(project);
         Self {
             recorded: recorded(journal),
@@ -338,6 +342,17 @@ impl Checkpoints {
             Err(CheckpointError::NoGit) => Ok(()),
             store => store?.objects().forget(),
         }
+    }
+
+    /// The commit that is checked out in the project; `None` where there is none.
+    pub(crate) fn head(&self) -> Option<String> {
+        let store = self.store().ok()?;
+        let repository = store.place.repository.as_ref()?;
+        repository
+            .ask(&store.git, "looks what is checked out")
+            .args(["rev-parse", "--verify", "HEAD"])
+            .line()
+            .ok()
     }
 
     /// Whether git is installed where a run in `project` finds it. Without it nothing can be restored or compared.

@@ -154,6 +154,12 @@ impl Objects<'_> {
         self.tree_with(scratch, instead, &index, &objects)
     }
 
+    /// Keeps one content, and names it.
+    pub(super) fn keep_content(&self, scratch: &Scratch, content: &[u8]) -> Result<String, CheckpointError> {
+        let ask = self.write(scratch, "keeps a file", &self.new_objects()?);
+        ask.args(["hash-object", "-w", "--no-filters", "--stdin"]).input(content).line()
+    }
+
     /// Holds `commit` under `name`, and removes the name `forget`.
     pub(super) fn name(&self, name: &str, commit: &str, forget: Option<&str>) -> Result<(), CheckpointError> {
         if let Some(repository) = self.writable_repository() {

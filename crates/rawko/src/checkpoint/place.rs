@@ -12,6 +12,7 @@ use rawko_tools::text_of;
 
 use super::error::CheckpointError;
 use super::git::{BRIEF, GitProgram, GitQuery, Unanswered};
+use crate::isolation::SHARED_OBJECTS;
 
 /// Files of a repository that git opens, and would wait for if they were FIFOs.
 const READ_BY_GIT: [&str; 6] =
@@ -80,6 +81,8 @@ pub(super) struct EnclosingRepository {
     pub(super) user_exclude: Option<PathBuf>,
     /// Who else may write to it: `core.sharedRepository`.
     pub(super) shared: Option<OsString>,
+    /// Whether nothing is to be added to it.
+    is_closed: bool,
 }
 
 /// Where the user's own git configuration is looked for.
@@ -138,9 +141,15 @@ pub(super) fn real(project: &Path) -> Result<PathBuf, CheckpointError> {
     project.canonicalize().map_err(|error| CheckpointError::io("cannot find the project", project, error))
 }
 
+/// The root of the work tree of git around `folder`, if there is one.
+#[must_use]
+pub fn toplevel(folder: &Path) -> Option<&Path> {
+    folder.ancestors().find(|above| above.join(".git").symlink_metadata().is_ok())
+}
+
 /// The folder whose content the repository decides on: the work tree around `project`, or the project.
-pub(super) fn work_tree(project: &Path) -> &Path {
-    project.ancestors().find(|folder| folder.join(".git").symlink_metadata().is_ok()).unwrap_or(project)
+pub(crate) fn work_tree(project: &Path) -> &Path {
+    toplevel(project).unwrap_or(project)
 }
 
 /// Longest file that names a folder.
@@ -177,6 +186,12 @@ fn is_own(git: &GitProgram, toplevel: &Path, dot_git: &Path) -> bool {
     !worktree.is_empty() && is_here(folder.join(worktree), &top)
 }
 
+/// Whether the repository that the `.git` of a work tree refers to belongs to it.
+pub(crate) fn owns_repository(root: &Path) -> bool {
+    let git = GitProgram::find(std::env::var_os("PATH").as_deref(), root, &Unanswered::default());
+    git.is_some_and(|git| is_own(&git, root, &root.join(".git")))
+}
+
 /// The `.git` of a work tree around `project` that refers to a repository which does not belong to it.
 pub(crate) fn foreign_repository(project: &Path) -> Option<PathBuf> {
     let dot_git = work_tree(project).join(".git");
@@ -205,6 +220,7 @@ impl EnclosingRepository {
             format: ObjectFormat::Sha1,
             user_exclude: None,
             shared: None,
+            is_closed: false,
         };
         let paths = ["objects", "info/exclude", "refs"].into_iter().flat_map(|path| ["--git-path", path]);
         let answer = found
@@ -234,16 +250,7 @@ impl EnclosingRepository {
 
     /// The two settings that count, the user's own among them. To read one runs nothing.
     fn read_settings(&mut self, git: &GitProgram, user: &UserFolders) {
-        let mut ask = self
-            .ask(git, "reads its settings")
-            .without_env("GIT_CONFIG_GLOBAL")
-            .without_env("GIT_CONFIG_SYSTEM")
-            .without_env("GIT_CONFIG_NOSYSTEM");
-        for (name, value) in [("HOME", &user.home), ("XDG_CONFIG_HOME", &user.config)] {
-            if let Some(value) = value {
-                ask = ask.env(name, value);
-            }
-        }
+        let ask = self.ask_settings(git, user);
         let wanted = ["config", "-z", "--get-regexp", r"^core\.(excludesfile|sharedrepository)$"];
         // Neither is set in most repositories, and git then ends with a status of failure.
         let answer = ask.args(wanted).answer().unwrap_or_default();
@@ -259,6 +266,26 @@ impl EnclosingRepository {
         }
     }
 
+    /// One setting, of the repository or of its user.
+    pub(super) fn setting(&self, git: &GitProgram, user: &UserFolders, name: &str) -> Option<String> {
+        let answer = self.ask_settings(git, user).args(["config", "--get", name]).text().ok()?;
+        (!answer.is_empty()).then_some(answer)
+    }
+
+    fn ask_settings(&self, git: &GitProgram, user: &UserFolders) -> GitQuery {
+        let mut ask = self
+            .ask(git, "reads its settings")
+            .without_env("GIT_CONFIG_GLOBAL")
+            .without_env("GIT_CONFIG_SYSTEM")
+            .without_env("GIT_CONFIG_NOSYSTEM");
+        for (name, value) in [("HOME", &user.home), ("XDG_CONFIG_HOME", &user.config)] {
+            if let Some(value) = value {
+                ask = ask.env(name, value);
+            }
+        }
+        ask
+    }
+
     /// A question to git about this repository: the only ones for which its configuration is read.
     pub(super) fn ask(&self, git: &GitProgram, doing: &'static str) -> GitQuery {
         git.ask(doing)
@@ -268,8 +295,19 @@ impl EnclosingRepository {
             .within_time(BRIEF)
     }
 
+    /// For the session of an isolated tree: nothing is added to the repository, and of its copy in that tree only the
+    /// objects of the project's own count. What the session keeps can then be read after the tree is gone.
+    pub(super) fn of_isolated_tree(mut self) -> Self {
+        let shared = self.objects.with_file_name(SHARED_OBJECTS);
+        if shared.is_dir() {
+            self.objects = shared;
+        }
+        self.is_closed = true;
+        self
+    }
+
     /// Whether objects can be added to it.
     pub(super) fn is_writable(&self) -> bool {
-        rustix::fs::access(&self.objects, rustix::fs::Access::WRITE_OK).is_ok()
+        !self.is_closed && rustix::fs::access(&self.objects, rustix::fs::Access::WRITE_OK).is_ok()
     }
 }

@@ -304,15 +304,15 @@ fn left_alone(left: BTreeMap<TreePath, InTheWay>) -> Vec<LeftAlone> {
 
 /// What the rewind will do.
 #[derive(Debug, Default)]
-struct RewindPlan {
+pub(super) struct RewindPlan {
     /// Files to write, links and empty folders to make.
-    put: Snapshot,
+    pub(super) put: Snapshot,
     /// What to remove.
-    take: BTreeMap<TreePath, TreeEntryKind>,
+    pub(super) take: BTreeMap<TreePath, TreeEntryKind>,
     /// Folders to make where something was removed.
     make: BTreeSet<TreePath>,
     /// Folders that stay where they become empty.
-    folders: BTreeSet<TreePath>,
+    pub(super) folders: BTreeSet<TreePath>,
     left_alone: BTreeMap<TreePath, InTheWay>,
     by_others: BTreeSet<TreePath>,
     more: More,
@@ -320,13 +320,13 @@ struct RewindPlan {
 
 /// What the rewind has done.
 #[derive(Debug, Default)]
-struct Done {
+pub(super) struct Done {
     restored: Vec<String>,
     removed: Vec<String>,
-    left_alone: BTreeMap<TreePath, InTheWay>,
+    pub(super) left_alone: BTreeMap<TreePath, InTheWay>,
 }
 
-fn carry_out(store: &Store, plan: RewindPlan) -> Result<Done, CheckpointError> {
+pub(super) fn carry_out(store: &Store, plan: RewindPlan) -> Result<Done, CheckpointError> {
     let staging = store.folder.join("staging");
     create_folder(&staging)?;
     let restorer = Restorer::new(&store.place.project, &staging)?;

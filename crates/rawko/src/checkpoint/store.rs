@@ -16,11 +16,12 @@ use super::message::{CommitMessage, tree_of};
 use super::nested::{below, below_of};
 use super::objects::Objects;
 use super::own::{self, SessionIndex};
-use super::place::{self, ObjectFormat, UserFolders, WorkTree};
+use super::place::{self, EnclosingRepository, ObjectFormat, UserFolders, WorkTree};
 use super::scratch::Scratch;
 use super::snapshot::{Snapshot, TreeEntry, TreeEntryKind};
 use super::{Checkpoint, Checkpoints, folders, rules};
 use crate::clock::now;
+use crate::isolation::was_isolated;
 
 /// Most entries of the project that are looked at for lists of what is ignored.
 const MAX_LOOKED_AT: usize = 200_000;
@@ -28,13 +29,13 @@ const MAX_LOOKED_AT: usize = 200_000;
 /// The store of one session, opened for a few questions.
 #[derive(Debug)]
 pub(super) struct Store {
-    git: GitProgram,
+    pub(super) git: GitProgram,
     pub(super) place: WorkTree,
     /// `checkpoints/` in the session's directory.
     pub(super) folder: PathBuf,
     session: String,
-    never: Never,
-    user: UserFolders,
+    pub(super) never: Never,
+    pub(super) user: UserFolders,
     looked: Arc<OnceLock<()>>,
     known: TreeCache,
 }
@@ -50,7 +51,10 @@ impl Store {
         let project = place::real(&of.project)?;
         let git = GitProgram::find(of.path.as_deref(), place::work_tree(&project), &of.unanswered)
             .ok_or(CheckpointError::NoGit)?;
-        let place = WorkTree::find(&project, &git, &of.user)?;
+        let mut place = WorkTree::find(&project, &git, &of.user)?;
+        if was_isolated(&of.directory) {
+            place.repository = place.repository.map(EnclosingRepository::of_isolated_tree);
+        }
         let never = Never::of(&place.project, &of.directory);
         let folder = std::path::absolute(of.folder())
             .map_err(|error| CheckpointError::io("cannot find", &of.directory, error))?;

@@ -6,6 +6,7 @@ mod changes;
 mod hostile;
 mod inspecting;
 mod keeping;
+mod landing;
 mod nested;
 mod others;
 mod own;

@@ -11,7 +11,7 @@ use super::bench::Bench;
 
 /// What someone does to the project.
 #[derive(Debug, Clone)]
-enum Edit {
+pub(super) enum Edit {
     Write(&'static str, u8),
     Delete(&'static str),
     Rename(&'static str, &'static str),
@@ -25,7 +25,7 @@ enum Edit {
 /// Few names, so that both come upon the same ones; one is ignored at times, and some are folders as well as files.
 const NAMES: [&str; 8] = ["a", "b", "d/x", "d/y", "d/e/z", "d", "x.log", "f"];
 
-fn edit() -> impl Strategy<Value = Edit> {
+pub(super) fn edit() -> impl Strategy<Value = Edit> {
     let name = || prop::sample::select(NAMES.to_vec());
     prop_oneof![
         4 => (name(), 0..4_u8).prop_map(|(name, text)| Edit::Write(name, text)),
@@ -40,7 +40,7 @@ fn edit() -> impl Strategy<Value = Edit> {
 }
 
 /// An edit that does not fit what is there fails, as it does for a person.
-fn carry_out(project: &Path, edit: &Edit) {
+pub(super) fn carry_out(project: &Path, edit: &Edit) {
     let path = |name: &str| project.join(name);
     let folder = |name: &str| path(name).parent().is_some_and(|above| std::fs::create_dir_all(above).is_ok());
     let _ = match edit {
@@ -62,10 +62,10 @@ fn carry_out(project: &Path, edit: &Edit) {
     };
 }
 
-type World = BTreeMap<String, String>;
+pub(super) type World = BTreeMap<String, String>;
 
 /// Everything below the project: kind, permissions and content; folders only where they are empty.
-fn world(project: &Path) -> World {
+pub(super) fn world(project: &Path) -> World {
     let mut world = World::new();
     gather(project, project, &mut world);
     world
