@@ -53,6 +53,7 @@ mod hooks;
 #[cfg_attr(not(feature = "http"), path = "without_http.rs")]
 mod http;
 mod integrity;
+mod isolation;
 pub mod journal;
 #[cfg_attr(not(feature = "mcp"), path = "without_mcp.rs")]
 mod mcp;
@@ -73,7 +74,6 @@ pub mod tools;
 pub mod types;
 #[cfg_attr(not(feature = "web"), path = "without_web.rs")]
 mod web;
-pub mod worktree;
 
 pub use channel::approval::{WaitingSession, answer_question, open_question, waiting_sessions};
 pub use channel::beside::RunningSession;
@@ -94,6 +94,10 @@ pub use history::repair::repair;
 pub use history::replay::{Replay, ReplayCounts, ReplayDifference, replay, replay_with};
 pub use history::situations::situations;
 pub use hooks::{CallVerdict, GrantedCall};
+pub use isolation::{
+    LandingPolicy, Workspace, complete_landings, discard, enter_tree_of_session, land,
+    remove_tree_of_session, session_was_isolated, tree_of_session,
+};
 #[cfg(feature = "mcp")]
 pub use mcp::{McpChange, McpCheck, McpHandle, McpState};
 pub use rawko_core::agent::{AgentConfig, Permissions};
@@ -103,7 +107,7 @@ pub use rawko_core::hook::{HookEvent, HookReply};
 pub use rawko_core::message::{Content, Image, Message, Role, StopReason, ToolCall};
 pub use rawko_core::note::Note;
 pub use rawko_core::request::{ModelRequest, Purpose, ToolChoice};
-pub use rawko_core::session::{Outcome, Override, SoFar, Status};
+pub use rawko_core::session::{Landing, LandingConflict, LandingEnd, Outcome, Override, SoFar, Status};
 pub use rawko_core::timeline;
 pub use rawko_core::tool::{Refusal, ToolAccess, ToolOutcome, ToolSpec};
 pub use rawko_core::{ErrorCode, ErrorInfo, TimeSpan, Timestamp, Usage};

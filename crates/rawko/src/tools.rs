@@ -7,8 +7,9 @@ pub use rawko_tools::{
     ToolRegistry,
 };
 pub use rawko_tools::{
-    builtin_tools, command_mark, denied_and_tracked, edit_fault, end_survivors, file_id, kill_all_now,
-    looks_like_secret, on_thread, open_regular, open_regular_below, picture, program_outside, project_files,
-    protected_name, read_regular, run_helper_if_asked, settle, shell, take_secret_variables, text_of,
+    builtin_tools, command_mark, denied_and_tracked, edit_fault, end_survivors, file_id, gain_mounts,
+    kill_all_now, looks_like_secret, may_mount, on_thread, open_regular, open_regular_below, picture,
+    program_outside, project_files, protected_name, read_regular, run_helper_if_asked, settle, shell,
+    take_secret_variables, text_of,
 };
 pub use rawko_tools::{call, temporary};

@@ -24,6 +24,7 @@ use super::position::Position;
 use super::source::{Scope, SourceFile};
 use super::trust_keys::{self, Judge};
 use super::yaml::escape;
+use crate::isolation::{LandingPolicy, Workspace};
 use rawko_core::MemoryLimit;
 
 /// The claims of the project's files, by file and line.
@@ -50,6 +51,7 @@ pub(super) fn of(
             Judge::Tools => claims.tools(config),
             Judge::Verification => claims.verification(config),
             Judge::Web => claims.web(&config.web),
+            Judge::Workspace => claims.workspace(config),
         }
     }
     claims.limits(config);
@@ -270,6 +272,22 @@ impl Claims<'_> {
                     self.add(ClaimKind::Permission, &format!("{pointer}/{n}"), message);
                 }
             }
+        }
+    }
+
+    /// A run in the user's files that the user would have isolated, and a landing of more than the user has land.
+    fn workspace(&mut self, config: &Config) {
+        let users = |pointer| self.layers.value_in(Scope::User, pointer).and_then(Value::as_str);
+        let is_isolated = users("/workspace") == Some(Workspace::Isolated.as_str());
+        let users_land =
+            LandingPolicy::ALL.into_iter().find(|policy| users("/land") == Some(policy.as_str()));
+        if is_isolated && config.workspace == Workspace::Project {
+            let message = "runs would work in your own files, and not in a tree of their own".to_owned();
+            self.add(ClaimKind::Permission, "/workspace", message);
+        }
+        if config.land.lands_more_than(users_land.unwrap_or_default()) {
+            let message = format!("work of isolated runs would land as by `land: {}`", config.land.as_str());
+            self.add(ClaimKind::Permission, "/land", message);
         }
     }
 

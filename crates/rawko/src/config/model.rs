@@ -29,6 +29,7 @@ use super::observability::ObservabilityConfig;
 use super::patience::OutageConfig;
 use super::verify::VerifyConfig;
 use super::web::WebConfig;
+use crate::isolation::{LandingPolicy, Workspace};
 
 /// All settings of `config.yaml`, with defaults filled in.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -45,6 +46,12 @@ pub struct Config {
     pub agents: AgentsSection,
     /// Limits that stop a run.
     pub constraints: Constraints,
+    /// In which files a run works: `project`, or `isolated` in a tree of its own at the project's path.
+    #[serde(skip_serializing_if = "is_default")]
+    pub workspace: Workspace,
+    /// When the work of an isolated run lands in the project.
+    #[serde(skip_serializing_if = "is_default")]
+    pub land: LandingPolicy,
     /// What agents may read, write and run.
     pub permissions: Permissions,
     /// What models are not shown.

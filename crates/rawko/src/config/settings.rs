@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::diagnostic::Diagnostic;
 use super::layers::{Layers, Origin};
 use super::time_limit::TimeLimit;
+use crate::isolation::{LandingPolicy, Workspace};
 use rawko_core::PlainNumber;
 use rawko_core::integrity::ChangedChecks;
 
@@ -29,6 +30,10 @@ pub struct Overrides {
     pub timeout: Option<TimeLimit>,
     /// `--verify`, once for each command; empty for `--no-verify`.
     pub verify: Option<Vec<String>>,
+    /// `--isolated`: the run works in a tree of its own.
+    pub isolated: bool,
+    /// `--land`: when its work lands.
+    pub land: Option<LandingPolicy>,
     /// `--allow-changed-checks`: checks that the run changes count like any others.
     pub allow_changed_checks: bool,
 }
@@ -160,6 +165,13 @@ pub(super) fn push_flags(
         }
         let origin = Origin::Flag { name: "--allow-changed-checks".to_owned() };
         layers.set("/verify/changedChecks", ChangedChecks::Allow.as_str().into(), origin);
+    }
+    if overrides.isolated {
+        let isolated = Workspace::Isolated.as_str().into();
+        layers.set("/workspace", isolated, Origin::Flag { name: "--isolated".to_owned() });
+    }
+    if let Some(land) = overrides.land {
+        layers.set("/land", land.as_str().into(), Origin::Flag { name: "--land".to_owned() });
     }
     if overrides.no_cache {
         layers.set("/arbiter/cache", Value::from(false), Origin::Flag { name: "--no-cache".to_owned() });

@@ -50,6 +50,7 @@ pub(super) enum Judge {
     Tools,
     Verification,
     Web,
+    Workspace,
 }
 
 /// The judges that the tables name, each once.
@@ -177,6 +178,8 @@ pub(super) const CONFIG: &[(&str, Needs)] = &[
     ("/fleet/queue", Judged(Judge::Fleet)),
     ("/fleet/store", Judged(Judge::Fleet)),
     ("/fleet/takeover", Nothing("a step goes on elsewhere sooner or later")),
+    ("/workspace", Judged(Judge::Workspace)),
+    ("/land", Judged(Judge::Workspace)),
     ("/verify/*", Judged(Judge::Verification)),
     ("/verify/commands", Judged(Judge::Verification)),
     ("/verify/timeout", NoMoreThan(|| None)),

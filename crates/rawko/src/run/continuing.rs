@@ -53,9 +53,10 @@ impl Rawko {
                     .to_owned(),
             });
         }
+        self.complete_landings();
         let (journal, old) = self.open_to_continue(id)?;
-        match self.in_tree_of(&old)? {
-            Some(there) => there.continue_opened(journal, &old, task),
+        match self.in_tree_of(journal.path(), &old)? {
+            Some(there) => there.in_tree(|| there.continue_opened(journal, &old, task))?,
             None => self.continue_opened(journal, &old, task),
         }
     }

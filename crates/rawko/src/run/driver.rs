@@ -10,7 +10,8 @@ use futures_util::FutureExt as _;
 use rawko_core::machine::State;
 use rawko_core::request::ModelRequest;
 use rawko_core::session::{
-    Effect, EffectAnswer, EffectId, Event, Lost, Note, Outcome, Override, Reaction, SoFar, Stamped,
+    Effect, EffectAnswer, EffectId, Event, Landing, LandingEnd, Lost, Note, Outcome, Override, Reaction,
+    SoFar, Stamped,
 };
 use rawko_core::setup::{RunLimits, VerifySetup};
 use rawko_core::timeline::{Fact, Timeline};
@@ -23,6 +24,7 @@ use crate::channel::steering::Mailbox;
 use crate::clock::now;
 use crate::error::Error;
 use crate::history::explain::explain;
+use crate::isolation::{IsolatedTree, LandingPolicy};
 use crate::journal::{Folded, JournalWriter, StepRecord, begins_execution, read};
 use crate::redact::Redactor;
 use crate::run::denials::Denials;
@@ -159,6 +161,13 @@ pub(crate) struct Driver {
     /// The process file, removed when the run is over.
     scratch: Option<tempfile::TempDir>,
     neighbours: Option<Neighbours>,
+    landing: Option<TreeToLand>,
+}
+
+/// The tree of an isolated run, and when its work lands if the user has said so since it was made.
+pub(crate) struct TreeToLand {
+    pub(crate) tree: Arc<IsolatedTree>,
+    pub(crate) policy: Option<LandingPolicy>,
 }
 
 impl Driver {
@@ -188,6 +197,7 @@ impl Driver {
             telemetry: RunTelemetry::default(),
             scratch: None,
             neighbours: None,
+            landing: None,
         }
     }
 
@@ -209,6 +219,11 @@ impl Driver {
     /// Reports spans and metrics.
     pub(crate) fn with_telemetry(self, telemetry: RunTelemetry) -> Self {
         Self { telemetry, ..self }
+    }
+
+    /// Lands the work at the end.
+    pub(crate) fn landing(self, landing: Option<TreeToLand>) -> Self {
+        Self { landing, ..self }
     }
 
     /// Drives the run from `start` to its end.
@@ -234,6 +249,9 @@ impl Driver {
             self.look_at_the_end(outcome).await;
         }
         Arc::clone(self.performer()).keep_end().await;
+        if let Ok(outcome) = &mut result {
+            self.land(outcome).await;
+        }
         self.effects.close();
         let finished = match &result {
             Ok(outcome) => RunEvent::finished(&self.id, outcome.clone()),
@@ -504,6 +522,19 @@ impl Driver {
             && let Ok(Some(complete)) = self.happened(Event::FinalTreeInspected { inspection })
         {
             *outcome = complete;
+        }
+    }
+
+    /// Lands the work of an isolated run, if it ended as that asks for.
+    async fn land(&mut self, outcome: &mut Outcome) {
+        let Some(TreeToLand { tree, policy }) = self.landing.take() else { return };
+        let ended = outcome.clone();
+        let landed = rawko_tools::on_thread(move || tree.end(policy, &ended)).await;
+        let landing = landed.unwrap_or_else(|_| Landing::of(LandingEnd::Failed));
+        match self.happened(Event::WorkLanded { landing: landing.clone() }) {
+            Ok(Some(complete)) => *outcome = complete,
+            // It is in the tree's folder all the same.
+            Ok(None) | Err(_) => outcome.landing = Some(landing),
         }
     }
 

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use rawko_core::Timestamp;
 
+use crate::isolation::was_isolated;
 use crate::journal::{JournalError, JournalTail, Record};
 use crate::run::event::RunEvent;
 use crate::run::recorded::RecordedRun;
@@ -88,7 +89,11 @@ impl FollowedSession {
     /// Its last event, and when it happened, once all is known of it. Gives it once. `is_written` is what
     /// [`Self::is_written`] said before the last look.
     pub fn end(&mut self, is_written: bool) -> Option<(RunEvent, Timestamp)> {
-        let is_whole = !is_written || self.run.session().unseen_tree().is_none();
+        let session = self.run.session();
+        let is_landed = || session.outcome().is_some_and(|outcome| outcome.landing.is_some());
+        let is_isolated = self.path().parent().is_some_and(was_isolated);
+        let is_whole = session.unseen_tree().is_none() && (!is_isolated || is_landed());
+        let is_whole = is_whole || !is_written;
         self.finished.take_if(|_| is_whole)
     }
 }

@@ -24,12 +24,13 @@ use crate::elsewhere::keyless::Keyless;
 use crate::error::Error;
 use crate::hooks::Gates;
 use crate::integrity::IntegrityGuard;
-use crate::journal::{ForkedFrom, Journal, JournalWriter};
+use crate::isolation::{IsolatedTree, Workspace, complete_landings, no_entry, was_isolated};
+use crate::journal::{ForkedFrom, Journal, JournalWriter, fold};
 use crate::outside::OutsidePerformer;
 use crate::redact::{KnownSecret, Redactor, secrets_in};
 use crate::run::Run;
 use crate::run::decision_cache::DecisionCache;
-use crate::run::driver::{Driver, Past, Start};
+use crate::run::driver::{Driver, Past, Start, TreeToLand};
 use crate::run::event::{InstructionsRead, RunEvent};
 use crate::run::hub::Hub;
 use crate::run::notify::Notifications;
@@ -39,7 +40,6 @@ use crate::run::snapshot::Snapshots;
 use crate::setup::assemble::{self, Providers};
 use crate::setup::rawko::Rawko;
 use crate::telemetry;
-use crate::worktree::tree_of_session;
 
 /// Everything that a run begins with.
 pub(crate) struct Launch<'a> {
@@ -71,17 +71,86 @@ pub(crate) struct PerformerParts<'a> {
 }
 
 impl Rawko {
-    /// This project in the tree that the session of this journal worked in; `None` if that is the one at hand.
-    pub(crate) fn in_tree_of(&self, journal: &Journal) -> Result<Option<Self>, Error> {
-        let tree = tree_of_session(self.project(), journal)?;
-        let here = self.builder.tree.clone();
-        if tree == here {
+    /// This project in a new tree of the session `id`, if its runs are isolated.
+    pub(crate) fn isolated(&self, id: &str) -> Result<Option<Self>, Error> {
+        let is_isolated = self.loaded.config.workspace == Workspace::Isolated && !self.builder.dry_run;
+        if !is_isolated || self.builder.isolation.is_some() {
             return Ok(None);
         }
+        self.in_new_tree(id, 0).map(Some)
+    }
+
+    /// This project in the tree of the session of this journal; `None` if that is the project itself.
+    pub(crate) fn in_tree_of(&self, journal: &Path, old: &Journal) -> Result<Option<Self>, Error> {
+        let directory = journal.parent().unwrap_or(Path::new("."));
+        if self.builder.isolation.is_some() || !was_isolated(directory) {
+            return Ok(None);
+        }
+        let session = &old.header.session;
+        if let Some(tree) = IsolatedTree::of_session(self.project(), directory)? {
+            if tree.is_landing() {
+                return Err(Error::Setup {
+                    message: format!(
+                        "the work of session {session} has landed in part, and not all of it can"
+                    ),
+                    hint: format!("to see why: rawko land {session}"),
+                });
+            }
+            return Ok(Some(self.within(tree)));
+        }
+        let folded = fold(old).session;
+        let landing = folded.outcome().and_then(|outcome| outcome.landing);
+        if landing.is_none_or(|landing| landing.end.is_open()) {
+            return Err(Error::Setup {
+                message: format!("session {session} worked in a tree of its own, which is gone"),
+                hint: "move the project back to where it was, or begin anew: rawko --isolated TASK"
+                    .to_owned(),
+            });
+        }
+        // The next task begins with the project as it is now.
+        let isolated = self.in_new_tree(session, folded.executions())?;
+        isolated.mark_tree(journal)?;
+        Ok(Some(isolated))
+    }
+
+    fn in_new_tree(&self, id: &str, since: u32) -> Result<Self, Error> {
+        let directory = self.sessions().folder().join(id);
+        let tree = IsolatedTree::make(self.project(), (id, &directory), (since, self.loaded.config.land))?;
+        Ok(self.within(tree))
+    }
+
+    /// Completes what processes that are gone have begun to land.
+    pub(crate) fn complete_landings(&self) {
+        if self.builder.isolation.is_none() {
+            complete_landings(self.project(), &self.sessions());
+        }
+    }
+
+    fn within(&self, tree: IsolatedTree) -> Self {
         let mut builder = self.builder.clone();
-        builder.tree = tree;
-        builder.folder = None;
-        Ok(Some(Self::new(builder, self.loaded.clone())))
+        if let Some(path) = tree.path() {
+            builder.tree = Some(path.to_owned());
+            builder.folder = None;
+        }
+        builder.isolation = Some(Arc::new(tree));
+        Self::new(builder, self.loaded.clone())
+    }
+
+    /// Names the tree that this project was given in the folder of the session whose journal this is.
+    pub(crate) fn mark_tree(&self, journal: &Path) -> Result<(), Error> {
+        let Some(tree) = &self.builder.isolation else { return Ok(()) };
+        tree.mark().map_err(|source| Error::Project { path: journal.to_owned(), source })
+    }
+
+    /// Does some work in the tree that this project was given.
+    pub(crate) fn in_tree<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, Error> {
+        let Some(tree) = &self.builder.isolation else { return Ok(work()) };
+        tree.within().run(work).map_err(|error| no_entry(&error))
+    }
+
+    /// The folder that a run has to itself, as others see it.
+    fn work_folder(&self) -> &Path {
+        self.builder.isolation.as_ref().map_or_else(|| self.tree(), |tree| tree.copy())
     }
 
     /// Makes sure that nothing else runs in the folder, or that the user knows.
@@ -95,9 +164,9 @@ impl Rawko {
         }
         let store = self.sessions();
         let guard = store.beginning()?;
-        let running = running(&store, self.tree(), own)?;
+        let running = running(&store, self.work_folder(), own)?;
         if !running.is_empty() && !self.builder.beside {
-            return Err(Error::Busy { folder: self.tree().to_owned(), running });
+            return Err(Error::Busy { folder: self.work_folder().to_owned(), running });
         }
         Ok(StartPermit::new(Some(guard), running))
     }
@@ -146,7 +215,7 @@ impl Rawko {
         let sealer = self.builder.trust_store.as_ref().and_then(|store| Sealer::of(store).ok());
         let mailbox = sealer.map(|sealer| Mailbox::new(&id, self.project(), directory, sealer));
         let reloader = self.reloader(setup, Arc::clone(&redactor));
-        let work = WorkInProgress { folder: self.tree(), task, since: now() };
+        let work = WorkInProgress { folder: self.work_folder(), task, since: now() };
         let mark = HolderMark::leave(&journal_path, &confinement, work);
         let neighbours = scratch.is_none().then(|| Neighbours::of(&journal_path, &id, &beside));
         let mut hub = Hub::default();
@@ -169,6 +238,8 @@ impl Rawko {
         }
         let driver_signals = signals.clone();
         let driver_id = id.clone();
+        let policy = self.builder.overrides.land;
+        let landing = self.builder.isolation.clone().map(|tree| TreeToLand { tree, policy });
         let memory = &self.loaded.config.memory;
         let memories = self.project().join(crate::memory::FOLDER);
         let is_undecided = memory.enabled && memory.extract.is_none() && memories.symlink_metadata().is_err();
@@ -176,7 +247,7 @@ impl Rawko {
             no_memories: is_undecided.then_some(memories),
             id,
             journal: journal_path,
-            tree: self.builder.tree.clone(),
+            isolation: self.builder.isolation.clone(),
             signals,
             hub,
             snapshots,
@@ -192,6 +263,7 @@ impl Rawko {
                     .with_scratch(scratch)
                     .with_neighbours(neighbours)
                     .with_telemetry(telemetry)
+                    .landing(landing)
             }),
             unfinished,
         })

@@ -22,6 +22,7 @@ pub(crate) mod waiting;
 use std::future::{Future, IntoFuture};
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use rawko_core::session::Outcome;
@@ -31,6 +32,7 @@ use crate::channel::cancel::Unfinished;
 use crate::channel::control::{RunControl, Signals};
 use crate::channel::holder::HolderMark;
 use crate::error::Error;
+use crate::isolation::{IsolatedTree, on_threads_of};
 use crate::run::driver::{Driver, Start};
 use crate::run::event::RunEvent;
 use crate::run::hub::{Hub, RunEvents};
@@ -47,7 +49,7 @@ use crate::telemetry::TelemetryEnd;
 pub struct Run {
     pub(crate) id: String,
     pub(crate) journal: PathBuf,
-    pub(crate) tree: Option<PathBuf>,
+    pub(crate) isolation: Option<Arc<IsolatedTree>>,
     pub(crate) no_memories: Option<PathBuf>,
     pub(crate) signals: Signals,
     pub(crate) hub: Hub,
@@ -81,10 +83,10 @@ impl Run {
         &self.journal
     }
 
-    /// The work tree that the run works in, where that is not the project's folder.
+    /// The copy of the project that the run works in, where it has a tree of its own.
     #[must_use]
     pub fn tree(&self) -> Option<&Path> {
-        self.tree.as_deref()
+        self.isolation.as_ref().map(|tree| tree.copy())
     }
 
     /// The folder in which runs would keep what they learn, where it is not there and nothing is configured: then this run
@@ -132,6 +134,13 @@ impl Run {
     /// wrong inside the run is in the [`Outcome`].
     pub async fn finish(self) -> Result<Outcome, Error> {
         check_runtime()?;
+        match self.isolation.clone().filter(|tree| tree.within().is_elsewhere()) {
+            Some(tree) => on_threads_of(tree, self.drive()).await,
+            None => self.drive().await,
+        }
+    }
+
+    async fn drive(self) -> Result<Outcome, Error> {
         let mut unfinished = self.unfinished;
         unfinished.begin(&self.journal);
         // While the run lasts, `cancel` finds this process by it.

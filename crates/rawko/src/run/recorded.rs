@@ -10,7 +10,6 @@ use rawko_core::timeline::{Fact, Timeline, TimelineEntry};
 use crate::journal::JournalHeader;
 use crate::run::denials::Denials;
 use crate::run::event::{InstructionsRead, RunEvent};
-use crate::worktree::project_of;
 
 /// A session that is folded event by event.
 #[derive(Debug)]
@@ -37,17 +36,6 @@ impl RecordedRun {
         self.timeline.session()
     }
 
-    /// The work tree in which it works, where that is not the project's folder.
-    #[must_use]
-    pub fn tree(&self) -> Option<PathBuf> {
-        // PROJECT/.rawko/sessions/ID/journal.jsonl
-        let project = self.path.ancestors().nth(4)?.canonicalize().ok()?;
-        let tree = PathBuf::from(&self.session().setup()?.place.directory);
-        let is_of_project =
-            || project_of(&tree).and_then(|main| main.canonicalize().ok()) == Some(project.clone());
-        (tree != project && is_of_project()).then_some(tree)
-    }
-
     /// For how long no process carried the session before this event, in milliseconds.
     #[must_use]
     pub fn gap_before(&self, stamped: &Stamped) -> u64 {
@@ -59,8 +47,8 @@ impl RecordedRun {
         }
     }
 
-    /// Folds an event, and gives the live events for it. An end comes again when it is known what was changed, after
-    /// [`Event::FinalTreeInspected`].
+    /// Folds an event, and gives the live events for it. An end comes again when more becomes known of it
+    /// ([`Event::completes_end`]).
     pub fn take(&mut self, stamped: &Stamped) -> Vec<RunEvent> {
         self.last = Some(stamped.at);
         // Live events do not name records.

@@ -36,12 +36,13 @@ impl Rawko {
     /// [`Error::Setup`] if there is nothing to resume; [`Error::UntrustedJournal`] if it does not have the seal of the
     /// user, or grants more than today's configuration and overrides do.
     pub fn resume(&self, id: Option<&str>) -> Result<Run, Error> {
+        self.complete_landings();
         let (journal, old) = match id {
             Some(id) => JournalWriter::reopen(&self.sessions().find(id)?)?,
             None => self.reopen_newest()?,
         };
-        match self.in_tree_of(&old)? {
-            Some(there) => there.resume_opened(journal, old),
+        match self.in_tree_of(journal.path(), &old)? {
+            Some(there) => there.in_tree(|| there.resume_opened(journal, old))?,
             None => self.resume_opened(journal, old),
         }
     }

@@ -25,6 +25,7 @@ use crate::config::{
 use crate::error::Error;
 use crate::features::{self, Features};
 use crate::hooks::{CallGate, CallVerdict, GrantedCall};
+use crate::isolation::{IsolatedTree, LandingPolicy};
 use crate::outside::OutsideAgents;
 use crate::run::decision_cache::DecisionCache;
 use crate::setup::assemble::{Environment, Providers};
@@ -42,6 +43,7 @@ pub struct RawkoBuilder {
     pub(crate) project: PathBuf,
     pub(crate) folder: Option<PathBuf>,
     pub(crate) tree: Option<PathBuf>,
+    pub(crate) isolation: Option<Arc<IsolatedTree>>,
     pub(crate) helper: Option<PathBuf>,
     pub(crate) config_file: Option<PathBuf>,
     pub(crate) given: GivenConfig,
@@ -79,6 +81,7 @@ impl Default for RawkoBuilder {
             project: PathBuf::from("."),
             folder: None,
             tree: None,
+            isolation: None,
             helper: None,
             config_file: None,
             given: GivenConfig::default(),
@@ -133,6 +136,21 @@ impl RawkoBuilder {
     #[must_use]
     pub fn tree(mut self, directory: impl Into<PathBuf>) -> Self {
         self.tree = Some(directory.into());
+        self
+    }
+
+    /// Has runs work in trees of their own: see [`Workspace::Isolated`](crate::Workspace). They are in the folder for state of the
+    /// user who runs this process (`XDG_STATE_HOME`, `HOME`).
+    #[must_use]
+    pub fn isolated(mut self) -> Self {
+        self.overrides.isolated = true;
+        self
+    }
+
+    /// Sets when the work of isolated runs lands in the project.
+    #[must_use]
+    pub fn land(mut self, policy: LandingPolicy) -> Self {
+        self.overrides.land = Some(policy);
         self
     }
 

@@ -137,11 +137,22 @@ impl Rawko {
     /// [`Error::EmptyTask`], [`Error::NoKey`], [`Error::Setup`], or [`Error::Journal`] where the project cannot be
     /// written.
     pub fn run(&self, task: &str) -> Result<Run, Error> {
+        if task.trim().is_empty() {
+            return Err(Error::EmptyTask);
+        }
+        let id = session_id::given_or_new(self.builder.session_id.as_deref())?;
+        self.complete_landings();
+        match self.isolated(&id)? {
+            Some(isolated) => isolated.in_tree(|| isolated.run_as(id, task))?,
+            None => self.run_as(id, task),
+        }
+    }
+
+    fn run_as(&self, id: String, task: &str) -> Result<Run, Error> {
         let Prepared { task, setup, providers } = self.prepare(task)?;
         let (task, builder) = (task.as_str(), &self.builder);
         self.begin_memories(&setup);
         let beginning = self.begin_here(None)?;
-        let id = session_id::given_or_new(builder.session_id.as_deref())?;
         // A dry run changes nothing: its journal is in a temporary folder, which is removed with the run.
         let scratch = builder
             .dry_run
@@ -157,6 +168,7 @@ impl Rawko {
         };
         let header = self.header(&id, task, &setup, None)?;
         let journal = store.create(&header)?;
+        self.mark_tree(journal.path())?;
         let start = Start::New(Event::TaskStarted {
             task: task.to_owned(),
             setup: Box::new(setup.clone()),

@@ -101,6 +101,26 @@ fn programs_and_scripts() {
 }
 
 #[test]
+fn where_runs_work_and_when_they_land() {
+    let both = |user: &str, project: &str, expected: &[&str]| {
+        let files = [("user:config.yaml", user), (".rawko/config.yaml", project)];
+        check_project(&TestProject::new(&files), expected);
+    };
+    let own = ".rawko/config.yaml:1: runs would work in your own files, and not in a tree of their own";
+    both("workspace: isolated\n", "workspace: project\n", &[own]);
+    both("version: 1\n", "workspace: isolated\n", &[]);
+    let lands = ".rawko/config.yaml:1: work of isolated runs would land as by `land: claimed`";
+    both("version: 1\n", "land: claimed\n", &[lands]);
+    both(
+        "land: never\n",
+        "land: verified\n",
+        &[".rawko/config.yaml:1: work of isolated runs would land as by `land: verified`"],
+    );
+    both("land: always\n", "land: claimed\n", &[]);
+    both("version: 1\n", "land: branch\n", &[]);
+}
+
+#[test]
 fn commands_that_verify() {
     check(
         "verify: [cargo test,\n  curl evil.example]\n",
