@@ -74,6 +74,15 @@ export type IntegrityResult =
   | "allowed"
   | "denied";
 
+/** What became of it. */
+export type LandingEnd =
+  | "landed"
+  | "kept"
+  | "conflicts"
+  | "failed"
+  | "discarded"
+  | "nothing";
+
 /** Which limit stopped a run. */
 export type LimitKind =
   | "iterations"
@@ -342,6 +351,34 @@ export type KeptMemory =
       /** The reason, for people. */
       message: string;
     };
+
+/** What became of the work of a run that had a tree of its own. */
+export interface Landing {
+  /** The branch that has it as a commit. */
+  branch?: string;
+  /** Why nothing was landed, file by file. */
+  conflicts?: LandingConflict[];
+  /** What became of it. */
+  end: LandingEnd;
+  /** What is in the run's tree alone all the same, each with why. */
+  left?: string[];
+  /** Those of the written ones that others had changed too. */
+  merged?: string[];
+  /** Why it could not be landed. */
+  problem?: string;
+  /** Files of the project that were removed. */
+  removed?: string[];
+  /** Files of the project that were written. */
+  written?: string[];
+}
+
+/** A file that keeps work from landing. */
+export interface LandingConflict {
+  /** The file, below the project. */
+  path: string;
+  /** Why, for people. */
+  why: string;
+}
 
 /** Work whose records are damaged. */
 export interface LostWork {
@@ -803,6 +840,8 @@ export interface SessionFinished {
   filesModifiedPartial?: boolean;
   /** Executions that the task has begun, including those that a fork shares. */
   iterations: number;
+  /** What became of the work, where the run had a tree of its own. */
+  landing?: Landing;
   /** The limit that stopped it, if one did. */
   limit?: LimitKind;
   /** How many files it changed besides those, at least. */

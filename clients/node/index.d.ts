@@ -28,7 +28,8 @@ export interface RunOptions {
   /** Files that agents are given with the task. */
   files?: string[];
   requireVerified?: boolean;
-  worktree?: boolean | string;
+  /** Works in a tree of its own, which lands at the end. */
+  isolated?: boolean;
   dryRun?: boolean;
   /** Lets the folder's configuration take effect for this run. */
   trust?: boolean;

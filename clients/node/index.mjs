@@ -45,7 +45,7 @@ export class Rawko {
 
   /** Starts a run of a task. */
   async run(task, options = {}) {
-    const { verify = [], files = [], worktree = false, args = [], ...rest } = options;
+    const { verify = [], files = [], isolated = false, args = [], ...rest } = options;
     const given = [];
     for (const [name, value] of Object.entries(rest)) {
       if (name in VALUES) {
@@ -57,7 +57,7 @@ export class Rawko {
       }
     }
     given.push(...verify.map((command) => `--verify=${command}`), ...files.map((file) => `--file=${file}`));
-    if (worktree) given.push(worktree === true ? "--worktree" : `--worktree=${worktree}`);
+    if (isolated) given.push("--isolated");
     return this.#stream("run", [...given, ...args, "--", task]);
   }
 

@@ -11,8 +11,8 @@ use rawko_core::text::truncate;
 use crate::command_words;
 use crate::commands::{
     acp, agents, approve, arbiter, cancel, completions, config, continuing, demo, diff, doctor, explain,
-    fleet, fork, init, inspect, machine, man, mcp, memory, plugins, providers, replay, resume, rewind, run,
-    sessions, skills, steer, tools, trust, usage, watch,
+    fleet, fork, init, inspect, land, machine, man, mcp, memory, plugins, providers, replay, resume, rewind,
+    run, sessions, skills, steer, tools, trust, usage, watch,
 };
 use crate::failure::Failure;
 use crate::foreign;
@@ -81,6 +81,10 @@ pub(crate) enum Command {
     Steer(steer::SteerArgs),
     /// Stop a running session
     Cancel(cancel::CancelArgs),
+    /// Land the work of an isolated run in the project
+    Land(land::LandArgs),
+    /// Throw the work of an isolated run away
+    Discard(land::TreeArgs),
     /// Show what a session or one of its executions changed
     Diff(diff::DiffArgs),
     /// Restore the files as they were before an execution

@@ -49,7 +49,7 @@ fn wait(workspace: &Workspace, running: &[RunningSession]) -> Result<(), Failure
         ));
     }
     text.push_str(&format!(
-        "{} Ctrl-C stops waiting; --worktree works in a tree of its own, --anyway in the same files\n",
+        "{} Ctrl-C stops waiting; --isolated works in a tree of its own, --anyway in the same files\n",
         paint.hint("hint:")
     ));
     block_on(async {

@@ -201,7 +201,7 @@ impl From<rawko::Error> for Failure {
             E::CommandsLeft { session, .. } => Self::new(Exit::Failed, message)
                 .with_hint(format!("wait until they have ended, then: rawko resume {session}")),
             E::Busy { .. } => Self::new(Exit::Failed, message)
-                .with_hint("wait for its end, work in a tree of its own with --worktree, or in the same files with --anyway"),
+                .with_hint("wait for its end, work in a tree of its own with --isolated, or in the same files with --anyway"),
             E::Suspended { session } => {
                 Self::new(Exit::Failed, message).with_hint(format!("to go on with it: rawko resume {session}"))
             }

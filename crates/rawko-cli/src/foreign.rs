@@ -167,9 +167,9 @@ const OPTIONS: &[Foreign] = &[
         instead: "rawko diff",
     },
     Foreign {
-        typed: "-w --background --bg --detach --parallel",
-        meant: "a run beside others works in a git work tree of its own",
-        instead: "rawko --worktree \"fix the failing test\"",
+        typed: "-w --worktree --background --bg --detach --parallel",
+        meant: "a run beside others works in a tree of its own",
+        instead: "rawko --isolated \"fix the failing test\"",
     },
     Foreign {
         typed: "--search --web-search --enable-web-search --chrome --no-chrome",

@@ -38,7 +38,6 @@ mod trust_shown;
 mod verify_args;
 mod watch;
 mod workspace;
-mod worktree;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -49,8 +48,9 @@ use clap::{CommandFactory as _, Parser as _};
 use crate::arguments::{Cli, Command};
 use crate::commands::{
     acp, agents, approve, arbiter, cancel, completions, config, continuing, demo as demo_command, diff,
-    doctor, explain, fleet, fork, init, inspect, machine, man, mcp, memory, plugins, providers, replay,
-    resume, rewind, run, sessions, skills, steer, tools, trust, usage, watch as watch_command,
+    discard, doctor, explain, fleet, fork, init, inspect, land, machine, man, mcp, memory, plugins,
+    providers, replay, resume, rewind, run, sessions, skills, steer, tools, trust, usage,
+    watch as watch_command,
 };
 use crate::console::{ColorChoice, Console};
 use crate::environment::ProcessEnv;
@@ -112,6 +112,8 @@ fn carry_out(
         Command::Watch(arguments) => watch_command::run(&workspace, &arguments),
         Command::Steer(arguments) => steer::run(&workspace, &arguments),
         Command::Cancel(arguments) => cancel::run(&workspace, &arguments),
+        Command::Land(arguments) => land::run(&workspace, &arguments),
+        Command::Discard(arguments) => discard::run(&workspace, &arguments),
         Command::Diff(arguments) => diff::run(&workspace, &arguments),
         Command::Rewind(arguments) => rewind::run(&workspace, &arguments),
         Command::Demo(arguments) => demo_command::run(&workspace, &arguments),

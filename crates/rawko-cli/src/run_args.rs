@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Args;
 use rawko::checkpoint::Checkpoints;
-use rawko::{Notifications, Rawko, RawkoBuilder, Run, RunControl, RunEvent};
+use rawko::{LandingPolicy, Notifications, Rawko, RawkoBuilder, Run, RunControl, RunEvent};
 use rawko_core::integrity::DoubtReason;
 use rawko_core::session::{Outcome, Status};
 use rawko_core::{ErrorCode, ErrorInfo};
@@ -43,8 +43,17 @@ pub(crate) struct SharedRunArgs {
     /// Begin even if another session works in this folder; both report it
     #[arg(long)]
     anyway: bool,
+    /// When the work of an isolated run lands in the project: verified, claimed, always, branch (as a commit)
+    /// or never [default: verified]
+    #[arg(long, value_name = "WHEN", value_parser = landing_policy)]
+    land: Option<LandingPolicy>,
     #[command(flatten)]
     pub(crate) verify: VerifyArgs,
+}
+
+fn landing_policy(text: &str) -> Result<LandingPolicy, String> {
+    let found = LandingPolicy::ALL.into_iter().find(|policy| policy.as_str() == text);
+    found.ok_or_else(|| "it is verified, claimed, always, branch or never".to_owned())
 }
 
 impl SharedRunArgs {
@@ -69,6 +78,7 @@ impl SharedRunArgs {
         let builder = self.verify.apply(builder);
         let is_text = self.format(workspace).is_ok_and(|format| format == OutputFormat::Text);
         let builder = builder.beside_others(self.anyway).unattended(self.print);
+        let builder = self.land.map_or(builder.clone(), |policy| builder.land(policy));
         let asks = is_text && !self.quiet && !self.print;
         if !asks {
             return builder;
@@ -123,7 +133,6 @@ impl SharedRunArgs {
     ) -> Result<Exit, Failure> {
         let notifications = run.take_notifications();
         let journal = run.journal_path().display().to_string();
-        let tree = run.tree().map(Path::to_owned);
         // With `-q` nothing is offered.
         let is_quiet = self.verbosity() == Verbosity::Quiet;
         let no_memories = run.missing_memories().filter(|_| !is_quiet).map(Path::to_owned);
@@ -133,7 +142,7 @@ impl SharedRunArgs {
         {
             let not_kept = self.verify.as_options();
             let has_diff = workspace.project().is_ok_and(|project| Checkpoints::is_available(&project));
-            let summary = Summary { not_kept, granted, tree, has_diff, no_memories, ..summary };
+            let summary = Summary { not_kept, granted, has_diff, no_memories, ..summary };
             let text =
                 if self.print && !dry_run { summary.answer() } else { summary.text(&workspace.console) };
             let written = workspace.console.write(&text);

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 
 use rawko::config::{ConfigErrors, TrustStore};
 use rawko::journal::{SessionInfo, SessionStatus, SessionStore};
-use rawko::worktree::project_of;
 use rawko::{DecisionCache, Rawko, RawkoBuilder};
 
 use crate::console::Console;
 use crate::environment::ProcessEnv;
+use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::global_args::GlobalArgs;
 use crate::home::TooWide;
@@ -59,13 +59,10 @@ impl Workspace {
     /// else that root, or else the folder itself. A home folder counts only if it is [configured as a project](TooWide):
     /// neither sessions of an earlier run nor dotfiles kept in git make everything below it part of a project.
     ///
-    /// In a work tree that a run made (`--worktree`), it is the project that the run was begun in.
-    ///
     /// # Errors
     /// If the folder does not exist, or its `.rawko` is a link.
     pub(crate) fn project(&self) -> Result<PathBuf, Failure> {
-        let nearest = self.nearest_project()?;
-        let project = project_of(&nearest).unwrap_or(nearest);
+        let project = self.nearest_project()?;
         rawko::check_project_folder(&project)?;
         Ok(project)
     }
@@ -161,15 +158,38 @@ impl Workspace {
     pub(crate) fn builder(&self) -> RawkoBuilder {
         // If the folder does not exist, the SDK reports it.
         let nearest = self.nearest_project().unwrap_or_else(|_| self.folder.clone());
-        let builder = builder_of(self.environment).folder(&self.folder);
-        let builder = match project_of(&nearest) {
-            Some(project) => builder.project(project).tree(nearest),
-            None => builder.project(nearest),
-        };
+        let builder = builder_of(self.environment).folder(&self.folder).project(nearest);
         match &self.config {
             Some(file) => builder.config_file(file),
             None => builder,
         }
+    }
+
+    /// Has this process, which has one thread, gain the right to show runs their own trees, if they are to have some. Where that
+    /// cannot be, a tree is a copy at another path.
+    ///
+    /// # Errors
+    /// If the process has lost its user by that.
+    pub(crate) fn gain_mounts(&self, are_isolated: bool) -> Result<(), Failure> {
+        if !are_isolated || rawko::tools::may_mount() {
+            return Ok(());
+        }
+        rawko::tools::gain_mounts().map(drop).map_err(|error| {
+            Failure::new(Exit::Failed, format!("this user cannot be mapped into a namespace: {error}"))
+                .with_hint("leave out --isolated, or set `workspace: project`")
+        })
+    }
+
+    /// The same for a session that may have a tree.
+    pub(crate) fn gain_mounts_for(&self, id: Option<&str>) -> Result<(), Failure> {
+        let store = self.sessions().ok();
+        let id = id.unwrap_or("last");
+        self.gain_mounts(store.is_some_and(|store| rawko::session_was_isolated(&store, id)))
+    }
+
+    /// Whether the configuration has runs isolated.
+    pub(crate) fn isolates(&self) -> bool {
+        self.builder().trusted(true).build().is_ok_and(|rawko| isolates(&rawko))
     }
 
     /// Loads the configuration only to read it. No program in it is run and no address reached, so trust is not needed.
@@ -233,6 +253,11 @@ impl Workspace {
             let _ = self.console.write_error(&text);
         }
     }
+}
+
+/// Whether its runs are isolated.
+pub(crate) fn isolates(rawko: &Rawko) -> bool {
+    rawko.config().config.workspace == rawko::Workspace::Isolated
 }
 
 /// A builder of a project without its folder: with the user's own configuration, environment and records.

@@ -47,7 +47,7 @@ class Rawko:
         verify: Sequence[str] = (),
         files: Sequence[PathLike] = (),
         require_verified: bool = False,
-        worktree: Union[bool, str] = False,
+        isolated: bool = False,
         dry_run: bool = False,
         trust: bool = False,
         args: Sequence[str] = (),
@@ -72,10 +72,13 @@ class Rawko:
                 options.append(f"{name}={value}")
         options += [f"--verify={command}" for command in verify]
         options += [f"--file={os.fspath(path)}" for path in files]
-        flags = {"--require-verified": require_verified, "--dry-run": dry_run, "--yes": trust}
+        flags = {
+            "--require-verified": require_verified,
+            "--isolated": isolated,
+            "--dry-run": dry_run,
+            "--yes": trust,
+        }
         options += [name for name, is_set in flags.items() if is_set]
-        if worktree:
-            options.append("--worktree" if worktree is True else f"--worktree={worktree}")
         return await self._stream("run", [*options, *args, "--", task])
 
     async def continue_session(self, session: str, task: str, *, args: Sequence[str] = ()) -> Run:

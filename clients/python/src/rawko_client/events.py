@@ -88,6 +88,16 @@ IntegrityResult = Literal[
     "denied",
 ]
 
+#: What became of it.
+LandingEnd = Literal[
+    "landed",
+    "kept",
+    "conflicts",
+    "failed",
+    "discarded",
+    "nothing",
+]
+
 #: Which limit stopped a run.
 LimitKind = Literal[
     "iterations",
@@ -351,6 +361,38 @@ class KeptMemory(Record):
     path: Optional[str] = None
     #: The reason, for people.
     message: Optional[str] = None
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class Landing(Record):
+    """What became of the work of a run that had a tree of its own."""
+    #: What became of it.
+    end: LandingEnd
+    #: The branch that has it as a commit.
+    branch: Optional[str] = None
+    #: Why nothing was landed, file by file.
+    conflicts: List[LandingConflict] = field(default_factory=list)
+    #: What is in the run's tree alone all the same, each with why.
+    left: List[str] = field(default_factory=list)
+    #: Those of the written ones that others had changed too.
+    merged: List[str] = field(default_factory=list)
+    #: Why it could not be landed.
+    problem: Optional[str] = None
+    #: Files of the project that were removed.
+    removed: List[str] = field(default_factory=list)
+    #: Files of the project that were written.
+    written: List[str] = field(default_factory=list)
+    raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class LandingConflict(Record):
+    """A file that keeps work from landing."""
+    #: The file, below the project.
+    path: str
+    #: Why, for people.
+    why: str
     raw: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
 
@@ -818,6 +860,8 @@ class SessionFinished(Record):
     error: Optional[ErrorInfo] = None
     #: Whether it may have changed others: the tree was not compared with its beginning after the last command.
     files_modified_partial: bool = False
+    #: What became of the work, where the run had a tree of its own.
+    landing: Optional[Landing] = None
     #: The limit that stopped it, if one did.
     limit: Optional[LimitKind] = None
     #: How many files it changed besides those, at least.
@@ -1281,6 +1325,20 @@ KeptMemory.FIELDS = (
     ("path", "path", None),
     ("message", "message", None),
 )
+Landing.FIELDS = (
+    ("branch", "branch", None),
+    ("conflicts", "conflicts", [LandingConflict]),
+    ("end", "end", None),
+    ("left", "left", [None]),
+    ("merged", "merged", [None]),
+    ("problem", "problem", None),
+    ("removed", "removed", [None]),
+    ("written", "written", [None]),
+)
+LandingConflict.FIELDS = (
+    ("path", "path", None),
+    ("why", "why", None),
+)
 LostWork.FIELDS = (
     ("after_record", "afterRecord", None),
     ("calls", "calls", [None]),
@@ -1482,6 +1540,7 @@ SessionFinished.FIELDS = (
     ("files_modified", "filesModified", [None]),
     ("files_modified_partial", "filesModifiedPartial", bool),
     ("iterations", "iterations", None),
+    ("landing", "landing", Landing),
     ("limit", "limit", None),
     ("more_files_modified", "moreFilesModified", None),
     ("outside", "outside", [OutsideUse]),

@@ -56,6 +56,7 @@ mod serving {
     use crate::workspace::Workspace;
 
     pub(super) fn run(workspace: &Workspace, arguments: AcpArgs) -> Result<Exit, Failure> {
+        workspace.gain_mounts(workspace.isolates())?;
         let host = host(workspace, arguments);
         block_on_threads(async {
             let mut signals = StopSignals::listen()?;

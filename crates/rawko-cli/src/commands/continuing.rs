@@ -58,6 +58,7 @@ fn prepare(workspace: &Workspace, arguments: ContinueArgs) -> Result<Run, Failur
         },
         None => (None, words.as_slice()),
     };
+    workspace.gain_mounts_for(id)?;
     if words.is_empty() && !input.is_edited() && !shared.prints() {
         return Err(
             Failure::no_task().with_hint("say what to do next: rawko continue \"now also document it\"")

@@ -16,6 +16,10 @@ pub(super) fn checkpoints(
     let folder = workspace.project()?;
     let store = SessionStore::of_project(&folder);
     let path = store.find(id)?;
+    rawko::complete_landings(&folder, &store);
+    // What the session has in a tree of its own is looked at there.
+    workspace.gain_mounts_for(Some(id))?;
+    rawko::enter_tree_of_session(&folder, &path)?;
     let journal = read(&path)?;
     let checkpoints = Checkpoints::of_journal(&folder, &path, &journal);
     Ok((clean_line(&journal.header.session), checkpoints, journal))

@@ -38,6 +38,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &ResumeArgs) -> Result<Exit,
 
 fn prepare(workspace: &Workspace, arguments: &ResumeArgs) -> Result<Run, Failure> {
     workspace.check_project_is_chosen()?;
+    workspace.gain_mounts_for(arguments.id.as_deref())?;
     begin_when_free(workspace, |is_first| {
         let builder = workspace
             .builder()

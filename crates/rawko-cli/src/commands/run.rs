@@ -1,7 +1,5 @@
 //! `rawko [run] TASK`: carries out a task.
 
-use std::cell::OnceCell;
-
 use clap::Args;
 use rawko::Run;
 
@@ -13,8 +11,7 @@ use crate::input::{self, Given, InputArgs};
 use crate::newcomer;
 use crate::reporters::Verbosity;
 use crate::run_args::SharedRunArgs;
-use crate::workspace::Workspace;
-use crate::worktree::Worktree;
+use crate::workspace::{Workspace, isolates};
 
 /// Options of `rawko run`.
 #[derive(Debug, Clone, Default, Args)]
@@ -30,10 +27,9 @@ pub(crate) struct RunArgs {
     /// Start with this agent, without asking the arbiter
     #[arg(long, value_name = "NAME")]
     agent: Option<String>,
-    /// Work in a git work tree of its own beside the project, on a new branch; the changes stay there
-    #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    #[arg(conflicts_with = "dry_run")]
-    worktree: Option<String>,
+    /// Work in a tree of its own at the project's path; the result lands in the project at the end
+    #[arg(long, conflicts_with = "dry_run")]
+    isolated: bool,
     /// Make only the first decision, and run the agent without write access
     #[arg(long)]
     dry_run: bool,
@@ -47,20 +43,11 @@ pub(crate) struct RunArgs {
 /// Runs the task.
 pub(crate) fn run(workspace: &Workspace, arguments: RunArgs) -> Result<Exit, Failure> {
     let shared = arguments.shared.clone();
-    let made = OnceCell::new();
-    let exit = shared.carry(workspace, (arguments.dry_run, arguments.config.granted()), || {
-        prepare(workspace, arguments, &made)
-    });
-    if let Some(worktree) = made.get() {
-        let label = workspace.console.error_paint().hint("worktree:");
-        let text = worktree.end(workspace).trim_end().replace('\n', "\n  ");
-        let _ = workspace.console.write_error(&format!("{label} {text}\n"));
-    }
-    exit
+    shared.carry(workspace, (arguments.dry_run, arguments.config.granted()), || prepare(workspace, arguments))
 }
 
-fn prepare(workspace: &Workspace, arguments: RunArgs, made: &OnceCell<Worktree>) -> Result<Run, Failure> {
-    let RunArgs { task: words, shared, input, agent, worktree, dry_run, yes, config } = arguments;
+fn prepare(workspace: &Workspace, arguments: RunArgs) -> Result<Run, Failure> {
+    let RunArgs { task: words, shared, input, agent, isolated, dry_run, yes, config } = arguments;
     let is_quiet = shared.verbosity() == Verbosity::Quiet;
     let Given { task, attachments } = input::read(workspace, &words, &input, shared.prints(), is_quiet)?;
     workspace.check_project_is_chosen()?;
@@ -68,24 +55,17 @@ fn prepare(workspace: &Workspace, arguments: RunArgs, made: &OnceCell<Worktree>)
         let build = |config: ConfigArgs| {
             let builder = config.builder(workspace).dry_run(dry_run).trusted(yes);
             let mut builder = builder.attach(attachments.iter().cloned());
-            if let Some(worktree) = made.get() {
-                builder = builder.tree(&worktree.tree).folder(&worktree.tree);
+            if isolated {
+                builder = builder.isolated();
             }
             if let Some(agent) = &agent {
                 builder = builder.first_agent(agent.clone());
             }
             shared.build(workspace, builder)
         };
-        // Of what cannot be begun, no tree is left.
         let mut rawko = build(config.clone())?;
-        if let (Some(name), None) = (&worktree, made.get()) {
-            let tree = Worktree::make(workspace, Some(name.as_str()).filter(|name| !name.is_empty()))?;
-            if !is_quiet {
-                let _ = workspace.console.write_error(&tree.beginning());
-            }
-            let _ = made.set(tree);
-            rawko = build(config.clone())?;
-        }
+        // Before there is a second thread.
+        workspace.gain_mounts(isolates(&rawko) && !dry_run)?;
         if let Some(found) = newcomer::choose(workspace, &rawko, is_quiet || !is_first)? {
             rawko = build(config.clone().with_provider(found))?;
         }

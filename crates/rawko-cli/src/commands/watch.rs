@@ -41,11 +41,7 @@ pub(crate) struct WatchArgs {
 /// How watching a session ended.
 enum SessionWatchEnd {
     /// The session ended, with this event.
-    Finished {
-        event: Box<RunEvent>,
-        /// The work tree of the session, where that is not the project's folder.
-        tree: Option<PathBuf>,
-    },
+    Finished { event: Box<RunEvent> },
     /// No process carries the session, and it has no end.
     Interrupted,
     /// The user does not want to see more.
@@ -65,9 +61,8 @@ pub(crate) fn run(workspace: &Workspace, arguments: &WatchArgs) -> Result<Exit, 
     let name = clean_line(watched.id());
     let mut reporter = reporter(*console, format, (verbosity, true), &workspace.keyboard, None);
     match block_on(follow(watched, reporter.as_mut()))? {
-        SessionWatchEnd::Finished { event: finished, tree } => {
+        SessionWatchEnd::Finished { event: finished } => {
             let summary = Summary::of(&finished, Some(path.display().to_string()), false);
-            let summary = summary.map(|summary| Summary { tree, ..summary });
             if let Some(summary) = summary.filter(|_| format == OutputFormat::Text) {
                 console.write(&summary.text(console))?;
             }
@@ -133,7 +128,7 @@ async fn follow(
         }
         if let Some((finished, at)) = session.end(is_written) {
             reporter.recorded(&finished, at)?;
-            break SessionWatchEnd::Finished { event: Box::new(finished), tree: session.run().tree() };
+            break SessionWatchEnd::Finished { event: Box::new(finished) };
         }
         if !is_written {
             break SessionWatchEnd::Interrupted;

@@ -2,6 +2,7 @@
 //! standard output.
 
 mod json;
+mod landing;
 mod line;
 mod lines;
 mod phrase;
@@ -24,6 +25,7 @@ use crate::keyboard::Keyboard;
 use crate::output::Clock;
 
 pub(crate) use json::Json;
+pub(crate) use landing::landing_lines;
 #[cfg(feature = "fleet")]
 pub(crate) use phrase::question_alone;
 pub(crate) use phrase::{approval, call_in_question, question};

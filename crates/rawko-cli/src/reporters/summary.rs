@@ -10,6 +10,7 @@ use rawko_core::integrity::{DoubtReason, IntegrityResult};
 use rawko_core::session::{LimitKind, Status};
 use rawko_core::{ErrorCode, ErrorInfo, Usage};
 
+use super::landing::{landing_lines, open_landing};
 use super::phrase;
 use crate::commands::explain;
 use crate::console::{Console, output_columns};
@@ -45,8 +46,6 @@ pub(crate) struct Summary {
     pub(crate) not_kept: String,
     /// The permissions that were given as options, which no configuration has, each with a space before it.
     pub(crate) granted: String,
-    /// The work tree that the session works in, where that is not the project's folder.
-    pub(crate) tree: Option<PathBuf>,
     /// Whether `rawko diff` can show what changed: not without git.
     pub(crate) has_diff: bool,
     /// The folder whose absence keeps runs from learning.
@@ -74,7 +73,6 @@ impl Summary {
             decisions,
             not_kept: String::new(),
             granted: String::new(),
-            tree: None,
             has_diff: true,
             no_memories: None,
             columns: output_columns(),
@@ -147,6 +145,7 @@ impl Summary {
             let text = format!("session {others} in the same folder: files and verification may be of both");
             rows.push(("Ran beside:", text));
         }
+        rows.extend(outcome.landing.iter().flat_map(|landing| landing_lines(landing, &self.session)));
         rows.extend(outcome.outside.iter().map(|used| ("ACP agent:", outside_line(used))));
         if let Some(journal) = &self.journal {
             rows.push(("Journal:", clean_line(journal)));
@@ -199,6 +198,9 @@ impl Summary {
         let doubt = self.outcome.doubt.as_ref().map(|doubt| doubt.reason);
         if self.dry_run {
             return "nothing was changed; run it again without --dry-run".to_owned();
+        }
+        if self.is_aside() && wrote {
+            return format!("{}\n{}", open_landing(&clean_line(&self.session)), self.to_go_on());
         }
         match status {
             Status::Verified => {
@@ -285,9 +287,14 @@ impl Summary {
         format!(" (`rawko diff {}`)", clean_line(&self.session))
     }
 
-    /// Where the session works.
+    /// Whether the work is in the run's own tree.
+    fn is_aside(&self) -> bool {
+        self.outcome.landing.as_ref().is_some_and(|landing| landing.end.is_open())
+    }
+
+    /// Where the changes are.
     fn place(&self) -> &'static str {
-        if self.tree.is_some() { "the work tree" } else { "the folder" }
+        if self.is_aside() { "the tree of the run" } else { "the folder" }
     }
 
     /// The command that goes on with a run that was cut off: a session without an end is resumed.

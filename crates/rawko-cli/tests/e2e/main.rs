@@ -37,6 +37,8 @@ mod hooks;
 mod hybrid;
 mod injection;
 mod integrity;
+mod isolated;
+mod isolated_layouts;
 mod journal;
 mod keys;
 mod limits;
@@ -91,4 +93,3 @@ mod whole_run;
 mod wire;
 #[cfg(not(feature = "acp"))]
 mod without_acp;
-mod worktree;

@@ -26,6 +26,10 @@ const AS_NOBODY: &[&str] = &[
     "secrets::what_is_kept_is_its_users_alone",
     "git_repositories::a_bare_repository_that_a_command_makes",
     "git_repositories::temporary_folders_are_their_users_alone_and_go",
+    "isolated::the_work_is_the_projects_only_at_the_end",
+    "isolated::what_is_not_verified_is_kept_aside",
+    "isolated::a_killed_run_is_resumed_in_its_tree",
+    "isolated::ignored_folders_are_there_and_stay_as_they_are",
     "sandbox::a_command_stays_in_the_project",
     "sandbox::without_namespaces_landlock_confines",
 ];

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use rawko::checkpoint::toplevel;
 use rawko::tools::Git;
-use rawko::worktree::toplevel;
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -36,7 +36,7 @@ impl Checkout {
         let Some(top) = toplevel(&project) else { return Ok(None) };
         let git = workspace.environment.program_outside("git", &project);
         let git = git.ok_or_else(|| Failure::new(Exit::Failed, "git is not installed"))?;
-        Ok(Some(Self { git, top }))
+        Ok(Some(Self { git, top: top.to_owned() }))
     }
 
     /// Where the code of a new task is. `is_named` says that a revision was named, which the workers look for.

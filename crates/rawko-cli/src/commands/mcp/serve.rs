@@ -41,6 +41,7 @@ pub(crate) struct McpServeArgs {
 /// Serves until the client is gone or the user stops it.
 pub(super) fn serve(workspace: &Workspace, arguments: &McpServeArgs) -> Result<Exit, Failure> {
     workspace.check_project_is_chosen()?;
+    workspace.gain_mounts(workspace.isolates())?;
     let project = workspace.project()?;
     let console = workspace.console;
     let token = arguments.http.map(|_| token(workspace, arguments)).transpose()?;

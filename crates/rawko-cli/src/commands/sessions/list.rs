@@ -34,6 +34,11 @@ fn text(sessions: &[SessionInfo], now: Timestamp, paint: Paint) -> String {
         ("TASK", &|session| shortened(&session.task, TASK_CHARS)),
     ]);
     for session in sessions {
+        let landing = session.outcome.as_ref().and_then(|outcome| outcome.landing.as_ref());
+        if landing.is_some_and(|landing| landing.end.is_open()) {
+            let id = clean_line(&session.id);
+            text.push_str(&format!("{id}: its work has not landed: rawko land {id}\n"));
+        }
         if let Some(problem) = &session.problem {
             text.push_str(&format!("{}: {}\n", clean_line(&session.id), clean_line(problem)));
         }

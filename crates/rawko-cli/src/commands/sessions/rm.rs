@@ -60,12 +60,18 @@ pub(super) fn rm(
         return Ok(Exit::Success);
     }
     let needs_yes = |session: &SessionInfo| {
-        arguments.all_ended_before.is_some() || session.status != SessionStatus::Ended
+        let is_open = session.status != SessionStatus::Ended || has_tree(project, store, session);
+        arguments.all_ended_before.is_some() || is_open
     };
     let unconfirmed: Vec<&SessionInfo> = chosen.iter().filter(|session| needs_yes(session)).collect();
     if !arguments.yes && !unconfirmed.is_empty() {
-        let list: Vec<String> =
-            unconfirmed.iter().map(|session| format!("\n  {}", described(session))).collect();
+        let list: Vec<String> = unconfirmed
+            .iter()
+            .map(|session| {
+                let note = if has_tree(project, store, session) { "; its work has not landed" } else { "" };
+                format!("\n  {}{note}", described(session))
+            })
+            .collect();
         return Err(Failure::usage(format!("this would remove:{}", list.concat()))
             .with_hint("nothing was removed; use --yes to remove them"));
     }
@@ -107,7 +113,11 @@ fn remove(
     session: &SessionInfo,
 ) -> Result<(), Failure> {
     let mut forgotten = Ok(());
-    let forget = |directory: &Path| forgotten = Checkpoints::new(project, directory, &session.id).forget();
+    let mut removed = Ok(());
+    let forget = |directory: &Path| {
+        forgotten = Checkpoints::new(project, directory, &session.id).forget();
+        removed = rawko::remove_tree_of_session(project, directory);
+    };
     store.remove(&session.id, forget).map_err(|error| match error {
         JournalError::Locked { .. } => {
             Failure::new(Exit::Failed, format!("session {} is running and was not removed", session.id))
@@ -115,16 +125,20 @@ fn remove(
         }
         other => other.into(),
     })?;
-    if let Err(error) = forgotten {
+    let forgotten = forgotten.map_err(|error| ("checkpoints", error.to_string()));
+    let removed = removed.map_err(|error| ("tree", error.to_string()));
+    for (what, error) in [forgotten, removed].into_iter().filter_map(Result::err) {
         let warning = console_warning(workspace);
-        let text = format!(
-            "{warning} the checkpoints of {} could not be removed: {}\n",
-            session.id,
-            clean(&error.to_string())
-        );
+        let text =
+            format!("{warning} the {what} of {} could not be removed: {}\n", session.id, clean(&error));
         let _ = workspace.console.write_error(&text);
     }
     Ok(())
+}
+
+/// Whether there is work of the session that has not landed.
+fn has_tree(project: &Path, store: &SessionStore, session: &SessionInfo) -> bool {
+    rawko::tree_of_session(project, &store.folder().join(&session.id)).is_some()
 }
 
 fn console_warning(workspace: &Workspace) -> String {

@@ -1,11 +1,11 @@
 //! `rawko sessions show`: the events of a session, derived from its journal.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rawko::journal::{Journal, SessionStore, read, session_cost, tasks};
 use rawko::{RecordedRun, RunEvent};
-use rawko_core::session::{Event, Outcome};
+use rawko_core::session::Outcome;
 use serde_json::json;
 
 use crate::exit::Exit;
@@ -58,7 +58,7 @@ pub(super) fn show(
     match summary {
         Some(summary) => {
             let not_kept = not_kept(workspace, &history.verify);
-            let summary = Summary { not_kept, tree: history.tree, ..summary };
+            let summary = Summary { not_kept, ..summary };
             console.write(&format!("\n{}", summary.text(console)))?;
         }
         None => {
@@ -91,8 +91,6 @@ struct ReplayedSession {
     is_waiting: bool,
     /// Whether the user has paused it.
     is_paused: bool,
-    /// The work tree in which it works, where that is not the project's folder.
-    tree: Option<PathBuf>,
 }
 
 impl ReplayedSession {
@@ -104,7 +102,6 @@ impl ReplayedSession {
             outcome: None,
             is_waiting: false,
             is_paused: false,
-            tree: None,
         };
         let mut run = RecordedRun::new(journal.header.clone(), path);
         for (_, stamped) in journal.events() {
@@ -113,8 +110,7 @@ impl ReplayedSession {
                 history.outcome = None;
             }
             if let Some(outcome) = events.last().and_then(RunEvent::outcome) {
-                // The end again, now that it is known what was changed.
-                if matches!(stamped.event, Event::FinalTreeInspected { .. }) {
+                if stamped.event.completes_end() {
                     history.events.pop();
                 }
                 history.outcome = Some(outcome.clone());
@@ -124,7 +120,6 @@ impl ReplayedSession {
         let session = run.session();
         history.is_paused = session.paused_since().is_some();
         history.is_waiting = session.open_question().is_some();
-        history.tree = run.tree();
         let verify = session.setup().and_then(|setup| setup.verify.as_ref());
         history.verify = verify.map(|verify| verify.commands.clone()).unwrap_or_default();
         history
