@@ -131,8 +131,8 @@ impl RawkoBuilder {
         self
     }
 
-    /// Sets a work tree of the same repository, in which agents work instead of in the project's directory: see
-    /// [`worktree`](crate::worktree). Configuration, trust, memories and sessions stay the project's.
+    /// Sets another copy of the project, in which agents work instead of in its directory. Configuration, trust, memories and
+    /// sessions stay the project's.
     #[must_use]
     pub fn tree(mut self, directory: impl Into<PathBuf>) -> Self {
         self.tree = Some(directory.into());

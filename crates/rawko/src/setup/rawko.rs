@@ -87,7 +87,7 @@ impl Rawko {
         standing.text.is_some().then(|| standing.from.unwrap_or_else(|| instructions::AGENTS.to_owned()))
     }
 
-    /// The directory in which agents work: the project's, or the [work tree](RawkoBuilder::tree) in its place.
+    /// The directory in which agents work: the project's, or a copy of it at another path.
     #[must_use]
     pub fn tree(&self) -> &Path {
         self.builder.tree.as_deref().unwrap_or(&self.builder.project)
