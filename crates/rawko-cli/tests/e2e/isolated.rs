@@ -455,7 +455,8 @@ fn a_landing_that_stopped_is_completed_before_anything_else() {
         changed.is_ok_and(|changed| changed.status.success())
     };
     if !closed(true) {
-        testkit::skip("no file can be closed to root here");
+        // Only some file systems have such an attribute.
+        eprintln!("no file can be closed to root here");
         return;
     }
     let end = isolated(&trial, &[], "verified");
