@@ -7,6 +7,7 @@ use rawko::config::TimeSpan;
 use rawko::{Cancelled, Outcome};
 use serde_json::json;
 
+use crate::commands::kept::whole_id;
 use crate::config_args::time_span;
 use crate::console::OutputArgs;
 use crate::exit::Exit;
@@ -43,8 +44,7 @@ pub(crate) fn run(workspace: &Workspace, arguments: &CancelArgs) -> Result<Exit,
 /// The same for `rawko steer ID cancel`.
 pub(super) fn stop(workspace: &Workspace, id: &str, wait: Duration, as_json: bool) -> Result<Exit, Failure> {
     let store = workspace.sessions()?;
-    let path = store.find(id)?;
-    let id = path.parent().and_then(|folder| folder.file_name()).unwrap_or_default().to_string_lossy();
+    let id = whole_id(&store, id)?;
     let cancelled = rawko::cancel(&store, &id, wait)?;
     let (how, outcome, pid) = match &cancelled {
         Cancelled::AlreadyEnded(outcome) => ("already_ended", outcome, None),

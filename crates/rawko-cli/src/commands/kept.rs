@@ -1,4 +1,4 @@
-//! Shared by `diff` and `rewind`: the kept trees of a session, their names, and the errors.
+//! Shared by the commands about what a session did to the files: its id, its kept trees, their names, and the errors.
 
 use rawko::checkpoint::{CheckpointError, Checkpoints};
 use rawko::journal::{CHECK_ACCESS, Journal, SessionStore, read};
@@ -23,6 +23,13 @@ pub(super) fn checkpoints(
     let journal = read(&path)?;
     let checkpoints = Checkpoints::of_journal(&folder, &path, &journal);
     Ok((clean_line(&journal.header.session), checkpoints, journal))
+}
+
+/// The whole id of the session that `id` means.
+pub(super) fn whole_id(store: &SessionStore, id: &str) -> Result<String, Failure> {
+    let path = store.find(id)?;
+    let folder = path.parent().and_then(|folder| folder.file_name()).unwrap_or_default();
+    Ok(folder.to_string_lossy().into_owned())
 }
 
 /// Which state of the files a checkpoint is.

@@ -4,6 +4,7 @@ use clap::Args;
 use rawko::{Landing, LandingPolicy};
 use serde_json::json;
 
+use crate::commands::kept;
 use crate::console::OutputArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -36,18 +37,11 @@ pub(crate) fn run(workspace: &Workspace, arguments: &LandArgs) -> Result<Exit, F
     let LandArgs { of: arguments, branch } = arguments;
     workspace.gain_mounts_for(Some(&arguments.id))?;
     let (project, store) = (workspace.project()?, workspace.sessions()?);
-    let session = session(&store, &arguments.id)?;
+    let session = kept::whole_id(&store, &arguments.id)?;
     let policy = if *branch { LandingPolicy::Branch } else { LandingPolicy::Always };
     let landing = rawko::land(&project, &store, &session, policy)?;
     print(workspace, arguments, &session, &landing)?;
     Ok(if landing.end.is_open() { Exit::Failed } else { Exit::Success })
-}
-
-/// The whole id of a session.
-pub(super) fn session(store: &rawko::journal::SessionStore, id: &str) -> Result<String, Failure> {
-    let journal = store.find(id)?;
-    let folder = journal.parent().and_then(|folder| folder.file_name()).unwrap_or_default();
-    Ok(folder.to_string_lossy().into_owned())
 }
 
 /// Prints what became of the work.

@@ -10,7 +10,7 @@ use crate::journal;
 use crate::trial::{Running, Trial};
 
 /// The first run's developer gets no answer; all later requests succeed.
-fn stuck() -> ModelServer {
+pub(crate) fn stuck() -> ModelServer {
     let mut asked = 0;
     ModelServer::start(move |_: &Asked| {
         asked += 1;
