@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use testkit::{Answer, Asked, ModelServer};
 
 use crate::answers::{bash, call, complete, developer, report, select};
+use crate::busy::stuck;
 use crate::support::World;
 use crate::trial::Trial;
 
@@ -290,17 +291,7 @@ fn a_killed_run_that_is_given_up_can_be_landed() {
 
 #[test]
 fn a_busy_folder_does_not_hold_up_a_run_in_a_tree_of_its_own() {
-    let mut asked = 0;
-    let server = ModelServer::start(move |_: &Asked| {
-        asked += 1;
-        match asked {
-            1 | 3 => select("developer"),
-            2 => Answer::Silence,
-            4 => report("did it"),
-            _ => complete("all done"),
-        }
-    });
-    let first = committed(server).start("Hold the folder.");
+    let first = committed(stuck()).start("Hold the folder.");
     first.wait_for_event("agent_started");
     first.wait_for_request(2);
     let (code, out, err) = first.trial.ask(&["--isolated", "--output", "stream-json", "come", "second"]);
@@ -570,9 +561,10 @@ fn two_that_land_at_once_both_land() {
 #[test]
 fn modes_are_those_of_the_project_whatever_the_umask() {
     let trial = committed(developer([bash(
-        "stat -c %a a.txt run.sh > new.txt; echo more >> a.txt; echo x >> run.sh",
+        "stat -c %a a.txt run.sh > new.txt; echo more >> a.txt; echo x >> run.sh; chmod 640 closed.txt",
     )]));
     trial.write("run.sh", "#!/bin/sh\n");
+    trial.write("closed.txt", "");
     for (name, mode) in [("a.txt", 0o664), ("run.sh", 0o755)] {
         let path = trial.project().join(name);
         std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
@@ -584,10 +576,30 @@ fn modes_are_those_of_the_project_whatever_the_umask() {
     let output = shell.args(["--isolated"]).args(CHECK).arg("do it").output().unwrap();
     assert!(output.status.success(), "{output:?}");
     assert_eq!(std::fs::read_to_string(trial.project().join("new.txt")).unwrap(), "664\n755\n");
-    for (name, mode) in [("a.txt", 0o664), ("run.sh", 0o755)] {
+    // Rights alone are work as well.
+    for (name, mode) in [("a.txt", 0o664), ("run.sh", 0o755), ("closed.txt", 0o640)] {
         let found = trial.project().join(name).metadata().unwrap();
         assert_eq!(std::os::unix::fs::MetadataExt::mode(&found) & 0o777, mode, "{name}");
     }
+}
+
+/// More files that git does not track than rawko keeps: what cannot be landed is not thrown away.
+#[test]
+fn work_that_cannot_be_kept_stays_in_the_tree() {
+    let many = "mkdir many && cd many && seq 20001 | xargs touch && cd .. && touch new.txt";
+    let trial = committed(developer([bash(many)]));
+    let arguments =
+        [&["--isolated", "--land", "always", "--output", "stream-json"], &CHECK[..], &["do it"]].concat();
+    let (_, out, err) = trial.ask(&arguments);
+    let end = last_event(&out);
+    assert_eq!(end["landing"]["end"], "failed", "{end}{err}");
+    let [tree] = trees(&trial).try_into().unwrap();
+    assert!(tree.join("tree/many/20001").exists() && !trial.project().join("new.txt").exists());
+    // The user says what does not count, and lands the rest.
+    std::fs::write(tree.join("tree/.gitignore"), "packages/\nmany/\n").unwrap();
+    let (code, out, err) = trial.rawko(&["land", "last"]);
+    assert_eq!((code, trial.project().join("new.txt").exists()), (Some(0), true), "{out}{err}");
+    assert!(!trial.project().join("many").exists());
 }
 
 #[test]

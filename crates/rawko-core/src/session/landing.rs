@@ -23,19 +23,6 @@ pub enum LandingEnd {
 }
 
 impl LandingEnd {
-    /// Its name, as events have it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Landed => "landed",
-            Self::Kept => "kept",
-            Self::Conflicts => "conflicts",
-            Self::Failed => "failed",
-            Self::Discarded => "discarded",
-            Self::Nothing => "nothing",
-        }
-    }
-
     /// Whether the run's tree still holds the work.
     #[must_use]
     pub fn is_open(self) -> bool {

@@ -28,7 +28,7 @@ pub(crate) struct BranchCommit<'a> {
 }
 
 impl Checkpoints {
-    /// Commits what the session changed since execution `since` on a new branch.
+    /// Commits what the session changed since execution `since` on a new branch. `None` if nothing was kept in that time.
     ///
     /// # Errors
     /// [`CheckpointError`]; no branch is made then.
@@ -36,7 +36,7 @@ impl Checkpoints {
         &self,
         since: u32,
         commit: &BranchCommit<'_>,
-    ) -> Result<Landing, CheckpointError> {
+    ) -> Result<Option<Landing>, CheckpointError> {
         let store = self.store()?;
         let _lock = objects::lock(&store.folder)?;
         let Some(repository) = store.place.repository.clone() else {
@@ -45,11 +45,11 @@ impl Checkpoints {
                 message: "the project is no repository".to_owned(),
             });
         };
-        let Some(merge) = Merge::of(&store, since)? else { return Ok(Landing::of(LandingEnd::Nothing)) };
+        let Some(merge) = Merge::of(&store, since)? else { return Ok(None) };
         let paths = merge.changed();
         let left = merge.left()?;
         if paths.is_empty() {
-            return Ok(Landing { left, ..Landing::of(LandingEnd::Nothing) });
+            return Ok(Some(Landing { left, ..Landing::of(LandingEnd::Nothing) }));
         }
         let mut landing = Landing { left, ..Landing::of(LandingEnd::Landed) };
         let mut changed: BTreeMap<TreePath, Option<TreeEntry>> = BTreeMap::new();
@@ -66,7 +66,7 @@ impl Checkpoints {
         let none = "0".repeat(id.len());
         ask.arg(format!("refs/heads/{branch}")).args([&id, &none]).answer()?;
         landing.branch = Some(branch);
-        Ok(landing)
+        Ok(Some(landing))
     }
 }
 

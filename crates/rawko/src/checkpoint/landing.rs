@@ -19,7 +19,7 @@ use super::listing::{self, MAX_FILE, TreePath};
 use super::restore::shown;
 use super::rewind::{RewindPlan, carry_out};
 use super::scratch::Scratch;
-use super::snapshot::{Snapshot, TreeEntry, TreeEntryKind};
+use super::snapshot::{Snapshot, TreeEntry, TreeEntryKind, same};
 use super::store::Store;
 use super::{Checkpoints, END, kept_after, objects, own};
 
@@ -75,36 +75,33 @@ impl Checkpoints {
     ///
     /// # Errors
     /// [`CheckpointError`]. After one, the next call completes what was begun.
-    pub(crate) fn land(&self, since: u32) -> Result<Landing, CheckpointError> {
+    ///
+    /// `None` if nothing was kept in that time: then nothing was changed, or nothing could be kept.
+    pub(crate) fn land(&self, since: u32) -> Result<Option<Landing>, CheckpointError> {
         let store = self.store()?;
         let _lock = objects::lock(&store.folder)?;
         if let Some(landed) = self.complete_with(&store)? {
-            return Ok(landed);
+            return Ok(Some(landed));
         }
-        if let Some(ended) = self.begin_landing(&store, since)? {
-            return Ok(ended);
+        let Some(merge) = Merge::of(&store, since)? else { return Ok(None) };
+        if let Some(ended) = self.begin_landing(&merge)? {
+            return Ok(Some(ended));
         }
-        Ok(self.complete_with(&store)?.unwrap_or_default())
+        self.complete_with(&store)
     }
 
     /// Writes down what is about to be changed; or says why nothing is.
-    pub(super) fn begin_landing(
-        &self,
-        store: &Store,
-        since: u32,
-    ) -> Result<Option<Landing>, CheckpointError> {
-        let nothing = Landing::of(LandingEnd::Nothing);
-        let Some(merge) = Merge::of(store, since)? else { return Ok(Some(nothing)) };
+    pub(super) fn begin_landing(&self, merge: &Merge<'_>) -> Result<Option<Landing>, CheckpointError> {
         let (mut record, conflicts) = merge.plan()?;
         if !conflicts.is_empty() {
             return Ok(Some(Landing { conflicts, ..Landing::of(LandingEnd::Conflicts) }));
         }
         record.left = merge.left()?;
         if record.steps.is_empty() {
-            return Ok(Some(Landing { left: record.left, ..nothing }));
+            return Ok(Some(Landing { left: record.left, ..Landing::of(LandingEnd::Nothing) }));
         }
         let content = serde_json::to_vec(&record).unwrap_or_default();
-        own::write(&store.folder, &self.directory.join(LANDING), &content)?;
+        own::write(&merge.store.folder, &self.directory.join(LANDING), &content)?;
         Ok(None)
     }
 
@@ -136,12 +133,12 @@ impl Checkpoints {
         let mut landed =
             Landing { merged: record.merged, left: record.left, ..Landing::of(LandingEnd::Landed) };
         for (path, step) in &steps {
-            let is = |entry: &Option<LandingEntry>| match (now.get(path), entry) {
-                (Some(now), Some(entry)) => now.kind == entry.entry().kind && now.id == entry.id,
-                (None, None) => true,
+            let is = |entry: &Option<LandingEntry>| {
+                let entry = entry.as_ref().map(LandingEntry::entry);
                 // A folder that is there, or will be with what is in it.
-                (None, Some(entry)) => entry.entry().kind == TreeEntryKind::Folder && is_folder(store, path),
-                (Some(_), None) => false,
+                let is_there = entry.as_ref().is_some_and(|entry| entry.kind == TreeEntryKind::Folder)
+                    && is_folder(store, path);
+                is_there || same(now.get(path), entry.as_ref())
             };
             match &step.after {
                 after if is(after) => {}
@@ -176,14 +173,6 @@ impl Checkpoints {
     }
 }
 
-/// Whether there is the same content, of the same kind.
-fn same(a: Option<&TreeEntry>, b: Option<&TreeEntry>) -> bool {
-    match (a, b) {
-        (Some(a), Some(b)) => a.kind == b.kind && a.id == b.id,
-        (a, b) => a.is_none() && b.is_none(),
-    }
-}
-
 /// Three trees that become one.
 pub(super) struct Merge<'a> {
     pub(super) store: &'a Store,
@@ -196,13 +185,19 @@ pub(super) struct Merge<'a> {
 }
 
 impl<'a> Merge<'a> {
-    /// That of a session which changed something since execution `since`.
+    /// That of a session which kept something since execution `since`; `None` of one that did not.
+    ///
+    /// # Errors
+    /// If the tree that it left was not kept, too.
     pub(super) fn of(store: &'a Store, since: u32) -> Result<Option<Self>, CheckpointError> {
         let mut names = store.names()?;
         let last = names.remove(END);
-        let (Some(first), Some(last)) = (kept_after(since, names).into_values().next(), last) else {
-            return Ok(None);
-        };
+        let Some(first) = kept_after(since, names).into_values().next() else { return Ok(None) };
+        let last = last.ok_or_else(|| CheckpointError::Unknown {
+            session: store.session.clone(),
+            asked: END.to_owned(),
+            kept: vec![first.clone()],
+        })?;
         Ok(Some(Self {
             store,
             scratch: store.objects().scratch_for(&last)?,
@@ -300,8 +295,9 @@ impl<'a> Merge<'a> {
             return Ok(Err("the run and somebody else changed the same lines"));
         };
         let id = objects.keep_content(&self.scratch, &content)?;
-        // Who changed whether it can be run wins.
-        let kept = if was.is_some_and(|was| was.kind == present.kind) { ended } else { present };
+        // Who changed the rights wins.
+        let is_unchanged = was.is_some_and(|was| was.kind == present.kind && was.mode == present.mode);
+        let kept = if is_unchanged { ended } else { present };
         Ok(Ok(TreeEntry { kind: kept.kind, id, mode: kept.mode }))
     }
 

@@ -33,7 +33,7 @@ pub(super) struct Store {
     pub(super) place: WorkTree,
     /// `checkpoints/` in the session's directory.
     pub(super) folder: PathBuf,
-    session: String,
+    pub(super) session: String,
     pub(super) never: Never,
     pub(super) user: UserFolders,
     looked: Arc<OnceLock<()>>,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rawko_core::session::{Effect, Event, Landing, LandingEnd, Outcome, Stamped};
 
-use super::{Fate, IsolatedTree, LandingPolicy, TreeRecord};
+use super::{Fate, IsolatedTree, LandingPolicy, TreeRecord, lock};
 use crate::checkpoint::{BranchCommit, Checkpoints};
 use crate::clock::now;
 use crate::error::Error;
@@ -14,7 +14,7 @@ impl IsolatedTree {
     /// Lands the work of a run that ended like this, if it is to be: by this policy, or by that with which the tree was made.
     pub(crate) fn end(&self, policy: Option<LandingPolicy>, outcome: &Outcome) -> Landing {
         let policy = policy.unwrap_or(self.record.land);
-        if policy.lands(outcome) { self.land(policy) } else { Landing::of(LandingEnd::Kept) }
+        if policy.lands(outcome) { self.land(policy, outcome) } else { Landing::of(LandingEnd::Kept) }
     }
 
     /// Whether its work has landed in part.
@@ -22,18 +22,33 @@ impl IsolatedTree {
         Checkpoints::has_begun_landing(&self.directory)
     }
 
-    /// Lands its work. What was begun is completed first, whatever is asked for now. The tree is removed afterwards, unless something is left in it alone.
-    fn land(&self, policy: LandingPolicy) -> Landing {
-        let checkpoints = self.checkpoints();
-        let TreeRecord { since, head, session, .. } = &self.record;
+    /// Lands the work of a run that ended like this. What was begun is completed first, whatever is asked for now. The tree is
+    /// removed afterwards, unless something is left in it alone.
+    fn land(&self, policy: LandingPolicy, outcome: &Outcome) -> Landing {
+        let landed = self.within.run_outside(|| self.land_here(policy));
         let failed = |problem: String| Landing { problem: Some(problem), ..Landing::of(LandingEnd::Failed) };
-        // Two that land at once would each take the other's work for what was there before.
-        let lock = self.folder.parent().map(super::lock).transpose();
-        let _lock = match lock {
-            Ok(lock) => lock,
-            Err(error) => return failed(format!("cannot lock the trees of the project: {error}")),
+        let landing = match landed.map_err(|error| error.to_string()).flatten() {
+            Ok(Some(landing)) => landing,
+            // Nothing was kept: then there must be nothing, too.
+            Ok(None) if outcome.files_modified.is_empty() && !outcome.files_modified_partial => {
+                Landing::of(LandingEnd::Nothing)
+            }
+            Ok(None) => return failed("what the run changed could not be kept".to_owned()),
+            Err(problem) => return failed(problem),
         };
-        let landed = self.within.run_outside(|| match policy {
+        if !landing.end.is_open() && landing.left.is_empty() {
+            self.set_fate(Fate::Done);
+        }
+        landing
+    }
+
+    /// The same by a thread that is in the project's own files; `None` if nothing was kept of the work.
+    fn land_here(&self, policy: LandingPolicy) -> Result<Option<Landing>, String> {
+        // Two that land at once would each take the other's work for what was there before.
+        let lock = self.folder.parent().map(lock).transpose();
+        let _lock = lock.map_err(|error| format!("cannot lock the trees of the project: {error}"))?;
+        let (checkpoints, TreeRecord { since, head, session, .. }) = (self.checkpoints(), &self.record);
+        let landed = match policy {
             LandingPolicy::Branch if !self.is_landing() => checkpoints.land_on_branch(
                 *since,
                 &BranchCommit {
@@ -43,17 +58,8 @@ impl IsolatedTree {
                 },
             ),
             _ => checkpoints.land(*since),
-        });
-        match landed {
-            Ok(Ok(landing)) => {
-                if !landing.end.is_open() && landing.left.is_empty() {
-                    self.set_fate(Fate::Done);
-                }
-                landing
-            }
-            Ok(Err(error)) => failed(error.to_string()),
-            Err(error) => failed(error.to_string()),
-        }
+        };
+        landed.map_err(|error| error.to_string())
     }
 
     /// What a commit of the work says: the task, as the journal's header has it.
@@ -87,8 +93,7 @@ pub fn land(project: &Path, store: &SessionStore, id: &str, policy: LandingPolic
             hint: format!("it is in {}", ended.tree.copy().display()),
         })?;
     }
-    let landing = ended.tree.land(policy);
-    ended.record(&landing)?;
+    let landing = ended.land(policy)?;
     Ok(landing)
 }
 
@@ -102,9 +107,8 @@ pub fn discard(project: &Path, store: &SessionStore, id: &str) -> Result<Landing
     let mut is_in_part = None;
     if ended.tree.is_landing() {
         // A part of it is in the project already.
-        let landing = ended.tree.land(LandingPolicy::Always);
+        let landing = ended.land(LandingPolicy::Always)?;
         if !landing.end.is_open() {
-            ended.record(&landing)?;
             return Ok(landing);
         }
         ended.tree.checkpoints().give_landing_up().map_err(|error| Error::Setup {
@@ -124,9 +128,8 @@ pub fn discard(project: &Path, store: &SessionStore, id: &str) -> Result<Landing
 pub fn complete_landings(project: &Path, store: &SessionStore) {
     for (id, journal) in store.journals().unwrap_or_default() {
         let begun = journal.parent().is_some_and(Checkpoints::has_begun_landing);
-        if begun && let Ok(ended) = EndedSession::open(project, store, &id) {
-            let landing = ended.tree.land(LandingPolicy::Always);
-            let _ = { ended }.record(&landing);
+        if begun && let Ok(mut ended) = EndedSession::open(project, store, &id) {
+            let _ = ended.land(LandingPolicy::Always);
         }
     }
 }
@@ -150,11 +153,21 @@ impl EndedSession {
             });
         }
         let directory = writer.path().parent().unwrap_or(Path::new("."));
-        let tree = IsolatedTree::of_session(project, directory)?.ok_or_else(|| Error::Setup {
+        let tree = IsolatedTree::of_session(project, directory).ok_or_else(|| Error::Setup {
             message: format!("session {id} has no tree of its own, or no longer"),
             hint: format!("to see what it changed: rawko diff {id}"),
         })?;
         Ok(Self { tree, writer, session: folded.session })
+    }
+
+    /// Lands its work, and records it unless it is still as open as it was.
+    fn land(&mut self, policy: LandingPolicy) -> Result<Landing, Error> {
+        let Some(outcome) = self.session.outcome() else { return Err(Error::Interrupted) };
+        let landing = self.tree.land(policy, &outcome);
+        if outcome.landing.as_ref() != Some(&landing) {
+            self.record(&landing)?;
+        }
+        Ok(landing)
     }
 
     /// Records what became of the work.

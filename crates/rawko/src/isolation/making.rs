@@ -101,7 +101,7 @@ impl Making<'_> {
             steps,
             copy,
         };
-        let within = Within::of(&record)?;
+        let within = Within::new(&record.steps);
         let place = self.folder.join(RECORD);
         let written = serde_json::to_vec(&record).map_err(io::Error::other);
         let written = written.and_then(|content| private::replace(&place, &content));
@@ -146,6 +146,8 @@ impl Making<'_> {
         layered: &BTreeSet<PathBuf>,
     ) -> Result<(), String> {
         let own = self.project.join(".rawko");
+        // Of all projects: a home may be kept in git.
+        let trees = self.folder.ancestors().nth(2);
         let repositories = Mutex::new((Vec::new(), Vec::new()));
         let share = |path: &Path, kind: FileType| {
             let is_git = path.file_name().is_some_and(|name| name == ".git");
@@ -155,7 +157,7 @@ impl Making<'_> {
             }
             if (is_git && kind.is_dir()) || layered.contains(path) || top.join(path) == own {
                 Share::Empty
-            } else if path.ends_with(".rawko/sessions") || self.folder.parent() == Some(&top.join(path)) {
+            } else if path.ends_with(".rawko/sessions") || trees == Some(&top.join(path)) {
                 Share::Nothing
             } else {
                 Share::Copied

@@ -94,17 +94,10 @@ enum Fate {
 
 impl IsolatedTree {
     /// The tree of the session whose folder is `directory`; `None` if it has none, or no longer.
-    ///
-    /// # Errors
-    /// [`Error::Setup`] if it is there and cannot be shown.
-    pub(crate) fn of_session(project: &Path, directory: &Path) -> Result<Option<Self>, Error> {
-        let Some((folder, record)) = record_of(project, directory) else { return Ok(None) };
-        let within = Within::of(&record).map_err(|what| Error::Setup {
-            message: format!("the tree of session {} cannot be shown: {what}", record.session),
-            hint: format!("it is in {}", record.copy.display()),
-        })?;
-        let directory = directory.to_owned();
-        Ok(Some(Self { folder, directory, record, within, fate: Mutex::default() }))
+    pub(crate) fn of_session(project: &Path, directory: &Path) -> Option<Self> {
+        let (folder, record) = record_of(project, directory)?;
+        let (within, directory) = (Within::new(&record.steps), directory.to_owned());
+        Some(Self { folder, directory, record, within, fate: Mutex::default() })
     }
 
     /// Where its work is done.
@@ -225,7 +218,7 @@ pub(crate) fn path_of_tree(project: &Path, directory: &Path) -> Option<PathBuf> 
 /// [`Error::Setup`] if the tree is there and cannot be shown.
 pub fn enter_tree_of_session(project: &Path, journal: &Path) -> Result<(), Error> {
     let directory = journal.parent().unwrap_or(Path::new("."));
-    match IsolatedTree::of_session(project, directory)? {
+    match IsolatedTree::of_session(project, directory) {
         Some(tree) => tree.within.enter().map_err(|error| no_entry(&error)),
         None => Ok(()),
     }
@@ -248,7 +241,7 @@ pub fn remove_tree_of_session(project: &Path, directory: &Path) -> io::Result<()
 /// The error of a tree that cannot be entered.
 pub(crate) fn no_entry(error: &io::Error) -> Error {
     Error::Setup {
-        message: format!("the tree of the run cannot be entered: {error}"),
+        message: format!("the tree of the run cannot be shown: {error}"),
         hint: "start rawko as the user, and on the machine, that it was begun with".to_owned(),
     }
 }

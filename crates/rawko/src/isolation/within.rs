@@ -1,14 +1,18 @@
 //! Where the work of a run is done: in the mount namespace of its tree, or where the process is.
 
 use std::io;
+use std::sync::OnceLock;
 
-use rawko_tools::MountNamespace;
+use rawko_tools::{MountNamespace, NamespaceStep};
 
-use super::TreeRecord;
-
-/// Where work is done.
+/// Where work is done. The namespace is made when something is to be done in it: to land what was kept needs none, and no
+/// right to make one.
 #[derive(Debug)]
-pub(crate) struct Within(Option<Namespaces>);
+pub(crate) struct Within {
+    /// None where the tree is seen at its own path.
+    steps: Vec<NamespaceStep>,
+    made: OnceLock<Result<Namespaces, String>>,
+}
 
 #[derive(Debug)]
 struct Namespaces {
@@ -18,24 +22,25 @@ struct Namespaces {
 }
 
 impl Within {
-    pub(super) fn of(record: &TreeRecord) -> Result<Self, String> {
-        if record.steps.is_empty() {
-            return Ok(Self(None));
-        }
-        let outside = MountNamespace::current().map_err(|error| error.to_string())?;
-        let tree = MountNamespace::new(&record.steps)?;
-        Ok(Self(Some(Namespaces { tree, outside })))
+    pub(super) fn new(steps: &[NamespaceStep]) -> Self {
+        Self { steps: steps.to_vec(), made: OnceLock::new() }
+    }
+
+    /// The namespaces, made by the first caller: a thread that is in the project's own files.
+    fn namespaces(&self) -> io::Result<&Namespaces> {
+        let make = || {
+            let outside = MountNamespace::current().map_err(|error| error.to_string())?;
+            Ok(Namespaces { tree: MountNamespace::new(&self.steps)?, outside })
+        };
+        self.made.get_or_init(make).as_ref().map_err(|what| io::Error::other(what.clone()))
     }
 
     /// Does some work in the tree, and waits for it.
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// If it cannot be shown, or the kernel refuses.
     pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
-        match &self.0 {
-            Some(namespaces) => namespaces.tree.run(work),
-            None => Ok(work()),
-        }
+        if self.is_elsewhere() { self.namespaces()?.tree.run(work) } else { Ok(work()) }
     }
 
     /// Does some work in the project's own files, from wherever.
@@ -43,22 +48,23 @@ impl Within {
     /// # Errors
     /// If the kernel refuses.
     pub(crate) fn run_outside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
-        match &self.0 {
-            Some(namespaces) => namespaces.outside.run(work),
-            None => Ok(work()),
+        match self.made.get() {
+            Some(Ok(namespaces)) => namespaces.outside.run(work),
+            // Nobody was ever inside.
+            Some(Err(_)) | None => Ok(work()),
         }
     }
 
     /// Has the calling thread work in the tree from now on.
     ///
     /// # Errors
-    /// If the kernel refuses.
+    /// As [`Self::run`].
     pub(crate) fn enter(&self) -> io::Result<()> {
-        self.0.as_ref().map_or(Ok(()), |namespaces| namespaces.tree.enter())
+        if self.is_elsewhere() { self.namespaces()?.tree.enter() } else { Ok(()) }
     }
 
     /// Whether work is done somewhere else than where the process is.
     pub(crate) fn is_elsewhere(&self) -> bool {
-        self.0.is_some()
+        !self.steps.is_empty()
     }
 }

@@ -87,7 +87,7 @@ impl Rawko {
             return Ok(None);
         }
         let session = &old.header.session;
-        if let Some(tree) = IsolatedTree::of_session(self.project(), directory)? {
+        if let Some(tree) = IsolatedTree::of_session(self.project(), directory) {
             if tree.is_landing() {
                 return Err(Error::Setup {
                     message: format!(

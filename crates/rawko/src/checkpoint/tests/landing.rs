@@ -10,6 +10,7 @@ use rawko_core::session::{Landing, LandingEnd};
 
 use super::bench::{Bench, SESSION};
 use super::property::{Edit, World, carry_out, edit, world};
+use crate::checkpoint::landing::Merge;
 use crate::checkpoint::{BranchCommit, Checkpoints};
 use crate::isolation::MARK;
 
@@ -48,20 +49,13 @@ impl Isolated {
     fn land(&self) -> Landing {
         let mut outside = Checkpoints::new(&self.bench.project(), &self.bench.checkpoints.directory, SESSION);
         outside.user.clone_from(&self.bench.checkpoints.user);
-        outside.land(0).unwrap()
+        outside.land(0).unwrap().unwrap()
     }
 }
 
-/// What a world has at a path: the rights of others and empty folders are nobody's work.
-fn at<'a>(world: &'a World, path: &str) -> Option<(&'a str, bool)> {
-    let is = world.get(path)?;
-    match is.split_once(' ') {
-        Some((mode, content)) if !is.starts_with("->") => {
-            Some((content, mode.chars().next().is_some_and(|digit| "751".contains(digit))))
-        }
-        _ if is == "folder" => None,
-        _ => Some((is, false)),
-    }
+/// What a world has at a path, with its rights: empty folders are nobody's work.
+fn at<'a>(world: &'a World, path: &str) -> Option<&'a str> {
+    world.get(path).map(String::as_str).filter(|is| *is != "folder")
 }
 
 fn check(bench: Bench, first: &[Edit], run: &[Edit], others: &[Edit]) -> Result<(), TestCaseError> {
@@ -144,7 +138,10 @@ fn a_landing_that_was_cut_off_is_completed() {
             [Edit::Write("a", 1), Edit::Delete("d/x"), Edit::Write("d/y", 2), Edit::Write("new/deep/z", 3)];
         isolated.ends(&run, &[]);
         let store = isolated.bench.checkpoints.store().unwrap();
-        assert_eq!(isolated.bench.checkpoints.begin_landing(&store, 0).unwrap(), None);
+        assert_eq!(
+            isolated.bench.checkpoints.begin_landing(&Merge::of(&store, 0).unwrap().unwrap()).unwrap(),
+            None
+        );
         for (at, edit) in run.iter().enumerate().filter(|(at, _)| done >> at & 1 == 1) {
             assert!(at < names.len());
             carry_out(&isolated.bench.project(), edit);
@@ -222,7 +219,7 @@ fn a_branch_has_the_work_as_one_commit() {
     isolated.ends(&[Edit::Write("d/x", 1), Edit::Mode("d/x", 0o755)], &[]);
     let before = isolated.bench.users_own();
     let commit = BranchCommit { branch: "rawko/one", parent: Some(&head), message: "the task\n" };
-    let landing = isolated.bench.checkpoints.land_on_branch(0, &commit).unwrap();
+    let landing = isolated.bench.checkpoints.land_on_branch(0, &commit).unwrap().unwrap();
     assert_eq!((landing.written, landing.branch.as_deref()), (vec!["d/x".to_owned()], Some("rawko/one")));
     let git = |args: &[&str]| isolated.bench.git(args).trim().to_owned();
     assert_eq!(git(&["diff", "--summary", &head, "rawko/one"]), "create mode 100755 d/x");
@@ -231,6 +228,6 @@ fn a_branch_has_the_work_as_one_commit() {
     assert!(isolated.bench.users_own().starts_with(before.lines().next().unwrap()));
     assert!(!isolated.bench.path("d/x").exists());
     // A branch that is there stays.
-    let second = isolated.bench.checkpoints.land_on_branch(0, &commit).unwrap();
+    let second = isolated.bench.checkpoints.land_on_branch(0, &commit).unwrap().unwrap();
     assert_eq!(second.branch.as_deref(), Some("rawko/one-2"));
 }
